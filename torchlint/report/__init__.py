@@ -1,0 +1,1 @@
+"""The formats in which findings are shown, one module each."""

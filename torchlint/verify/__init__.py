@@ -1,0 +1,1 @@
+"""The runtime observer: replays flagged code under torch and says whether the fault is real."""
