@@ -1,0 +1,273 @@
+"""The events of placement, the words that observers, rules and the verifier share."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from torchlint.placement.values import Alternative, Value
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.placement.scene import Scene
+
+
+class Use(enum.Enum):
+    """What becomes of the result of a move."""
+
+    USED = "used"
+    DROPPED = "dropped"
+    LOOP_VARIABLE = "bound to a loop variable only"
+
+
+@dataclass(slots=True)
+class Event:
+    """Something that happens to values at a node, in a scene."""
+
+    node: cst.CSTNode
+    scene: Scene
+
+
+@dataclass(slots=True)
+class Move(Event):
+    """`.to/.cuda/.cpu/.half/.type/…` of a value.
+
+    api: the method's name. receiver: the node it is called on. value: before; result: after.
+    moves_device: whether it may change the device (`half` does not). target: where it goes.
+    """
+
+    api: str
+    receiver: cst.BaseExpression
+    value: Value
+    result: Value
+    moves_device: bool
+    target: tuple[Alternative, ...] = ()
+    dtype: str | None = None
+    non_blocking: bool = False
+    use: Use = Use.USED
+
+
+@dataclass(slots=True)
+class Create(Event):
+    """A tensor is born.
+
+    api: qualified name. why: `explicit` (device=), `template` (*_like, new_*), `default`, `host-only` (from_numpy,
+    torch.Tensor, …: ignores the default device), `generator`, `unknown` (**kwargs, out=).
+    data: the host data it is made from, if any.
+    """
+
+    api: str
+    value: Value
+    why: str
+    data: Value | None = None
+    random: bool = False
+
+
+@dataclass(slots=True)
+class Operand:
+    """One operand of an operation. role: `operand`, `index`, `in place`, `argument`, `weight`, `input`, `slice`."""
+
+    node: cst.CSTNode
+    value: Value
+    role: str = "operand"
+
+
+@dataclass(slots=True)
+class Mix(Event):
+    """One operation joins operands in different places.
+
+    api: the operator or function. host: the operand and the alternative that is on the CPU; other: the one that
+    is not. operands: all of them.
+    """
+
+    api: str
+    operands: tuple[Operand, ...]
+    host: tuple[Operand, Alternative]
+    other: tuple[Operand, Alternative]
+
+
+@dataclass(slots=True)
+class Sync(Event):
+    """The host waits for the device.
+
+    api: `item`, `tolist`, `cpu`, `float()`, `if`, `nonzero`, …. hidden: nothing in the code's words says so.
+    demanded: the consumer needs the value on the host (lengths of packed sequences, NumPy, printing).
+    """
+
+    api: str
+    value: Value | None
+    hidden: bool = False
+    demanded: bool = False
+
+
+@dataclass(slots=True)
+class Attribute(Event):
+    """A Module gets an attribute in one of its methods.
+
+    how: `assign`, `buffer`, `parameter`, `module`, `dict` (through `__dict__`).
+    owner: the Class. name: the attribute. value_node: what is assigned.
+    """
+
+    owner: object
+    name: str
+    value: Value
+    how: str
+    value_node: cst.CSTNode | None = None
+
+
+@dataclass(slots=True)
+class DeviceName(Event):
+    """A literal or an API that names one vendor's device.
+
+    device: `cuda`, `mps`, `xpu`, …. what: `literal`, `cuda()`, `api`, `default` (of a parameter), `choice` (a
+    two-way choice such as "cuda" if available else "cpu"), `tensor type`, `autocast`. api: the function or
+    attribute used. receiver: what a `.cuda()` is called on. raises: whether a build without it raises.
+    """
+
+    device: str
+    what: str
+    api: str = ""
+    receiver: Value | None = None
+    raises: bool = True
+    literal: str = ""
+
+
+@dataclass(slots=True)
+class Compare(Event):
+    """A device is compared, an availability function is tested uncalled.
+
+    what: `device == str`, `device is str`, `str in device`, `uncalled`, `index`.
+    """
+
+    what: str
+    left: Value
+    right: Value | None = None
+
+
+@dataclass(slots=True)
+class Load(Event):
+    """A checkpoint is read. mapped: whether map_location is given."""
+
+    api: str
+    mapped: bool
+
+
+@dataclass(slots=True)
+class Pin(Event):
+    """Memory is pinned (`pin_memory`), on a tensor or by a DataLoader."""
+
+    value: Value
+
+
+@dataclass(slots=True)
+class Build(Event):
+    """An optimizer, loader, loss or scaler is built over values. what: the kind in a word; api: qualified name."""
+
+    what: str
+    api: str
+    value: Value
+    arguments: tuple[Operand, ...] = ()
+    keywords: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Wrap(Event):
+    """DDP, DataParallel, compile or `prepare` wraps a value."""
+
+    api: str
+    value: Value
+    keywords: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Call(Event):
+    """A function of the project is called. function: its Function with the summary; result: what comes back.
+
+    dropped: the call is a statement of its own.
+    """
+
+    function: object
+    result: Value
+    arguments: tuple[Operand, ...] = ()
+    dropped: bool = False
+
+
+@dataclass(slots=True)
+class Return(Event):
+    """A function returns. earlier: what its other exits returned before in program order."""
+
+    value: Value
+    earlier: tuple[tuple[cst.CSTNode, Value], ...] = ()
+
+
+@dataclass(slots=True)
+class Autocast(Event):
+    """An autocast region or decorator.
+
+    api: qualified name. device_type: the argument's value. dtype: `float16`, `bfloat16`, `default` or `unknown`.
+    enabled: `yes`, `no` or `flag`. decorator: it decorates a function.
+    """
+
+    api: str
+    device_type: Value | None
+    dtype: str
+    enabled: str = "yes"
+    decorator: bool = False
+
+
+@dataclass(slots=True)
+class Backward(Event):
+    """`loss.backward()`. scaled: it ran on `scaler.scale(loss)`; owner: a framework's own backward."""
+
+    value: Value
+    scaled: bool = False
+    owner: str = ""
+
+
+@dataclass(slots=True)
+class GradUse(Event):
+    """Gradients are read or changed between backward and step: clipping, norms, `.grad`."""
+
+    api: str
+
+
+@dataclass(slots=True)
+class Step(Event):
+    """`optimizer.step()` on an optimizer (or what is used as one)."""
+
+    value: Value
+
+
+@dataclass(slots=True)
+class Scaler(Event):
+    """A call on a GradScaler: `scale`, `unscale_`, `step`, `update`, or `new` where one is made."""
+
+    op: str
+    value: Value
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Accumulate(Event):
+    """A value that still holds its graph is kept across iterations. how: `+=`, `append`, `update`, …."""
+
+    value: Value
+    how: str
+    into: str
+
+
+@dataclass(slots=True)
+class Clock(Event):
+    """Host time is read."""
+
+    api: str
+
+
+@dataclass(slots=True)
+class Env(Event):
+    """An environment variable is set. after_torch: torch was imported before."""
+
+    name: str
+    after_torch: bool

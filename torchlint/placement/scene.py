@@ -1,0 +1,38 @@
+"""Where code stands: its role, the loops around it, and what holds while it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+
+class Scene(NamedTuple):
+    """The circumstances of an event.
+
+    role: `script`, `function`, `init` (`__init__`), `forward`, `loss`, `step` (holds a backward, or a
+        training_step), `evaluation`, `data` (Dataset, Sampler, collate, transform), `optimizer` (its step), `test`.
+    function: the innermost function's node; owner: its Class, if any.
+    loops: the loops around it, outermost first; hot: the innermost one that counts holds a backward.
+    tests: what the conditions around it say ("accelerator", "no-accelerator", "periodic", "first", "flag").
+    conditions: the conditions around it, as (text, truth).
+    no_grad: gradients are off; autocast: inside an autocast region; default_device: the code set one.
+    """
+
+    role: str = "script"
+    function: cst.FunctionDef | None = None
+    owner: object = None
+    loops: tuple[cst.CSTNode, ...] = ()
+    hot: bool = False
+    tests: frozenset[str] = frozenset()
+    conditions: frozenset[tuple[str, bool]] = frozenset()
+    no_grad: bool = False
+    autocast: bool = False
+    default_device: bool = False
+    is_test: bool = False
+
+    @property
+    def accelerator_is_tested(self) -> bool:
+        """Whether some condition around says that an accelerator is there, or is not."""
+        return "accelerator" in self.tests or "no-accelerator" in self.tests

@@ -1,0 +1,346 @@
+"""What is known of a value: its kind, the places where it may live, and how sure that is."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+#: More alternatives than this are not told apart; the oldest stay.
+MOST_ALTERNATIVES = 6
+
+
+class Kind(enum.Enum):
+    """What sort of thing a value is. What is not handled is UNKNOWN, never TENSOR."""
+
+    TENSOR = "tensor"
+    MODULE = "module"
+    OPTIMIZER = "optimizer"
+    SCHEDULER = "scheduler"
+    SCALER = "scaler"
+    LOADER = "loader"
+    DATASET = "dataset"
+    DEVICE = "device"
+    GENERATOR = "generator"
+    CONTEXT = "context manager"
+    ARRAY = "array"
+    NUMBER = "number"
+    STRING = "string"
+    DTYPE = "dtype"
+    NONE = "None"
+    SEQUENCE = "sequence"
+    MAPPING = "mapping"
+    FUNCTION = "function"
+    CLASS = "class"
+    OBJECT = "object"  # an instance of a class that the project defines and that is no Module
+    OWNED = "owned by a framework"  # moves itself or its inputs; its `to` works in place
+    API = "api"  # a library's module, class or function, by qualified name
+    UNKNOWN = "unknown"
+
+
+class Certainty(enum.IntEnum):
+    """KNOWN: torch's own API, a class, an annotation. INFERRED: how it is used. GUESSED: a name.
+
+    A guess may silence a finding, never accuse.
+    """
+
+    GUESSED = 0
+    INFERRED = 1
+    KNOWN = 2
+
+
+class Where(enum.Enum):
+    HOST = "host"
+    NAMED = "named"
+    OF_CALLER = "of caller"
+    OF_MODULE = "of module"
+    DEFAULT = "default"
+    UNKNOWN = "unknown"
+
+
+class Place(NamedTuple):
+    """Where a tensor lives, as far as the code says.
+
+    HOST: the CPU. NAMED: the device that the expression `name` denotes. OF_CALLER: wherever the caller put the
+    parameter `name`. OF_MODULE: wherever the Module of class `name` is. DEFAULT: the default device, which the
+    code has set. Two places that are not HOST are never known to differ.
+    """
+
+    where: Where
+    name: str = ""
+
+    @property
+    def is_host(self) -> bool:
+        return self.where is Where.HOST
+
+    @property
+    def is_named(self) -> bool:
+        return self.where is Where.NAMED
+
+    def describe(self) -> str:
+        """A few words for a message, e.g. "on the CPU", "on `device`", "wherever the caller put `x`"."""
+        if self.where is Where.HOST:
+            return "on the CPU"
+        if self.where is Where.NAMED:
+            return f"on `{self.name}`"
+        if self.where is Where.OF_CALLER:
+            return f"wherever the caller put `{self.name}`"
+        if self.where is Where.OF_MODULE:
+            return "wherever the module is"
+        if self.where is Where.DEFAULT:
+            return "on the default device"
+        return "somewhere unknown"
+
+
+HOST = Place(Where.HOST)
+DEFAULT = Place(Where.DEFAULT)
+ELSEWHERE = Place(Where.UNKNOWN)
+
+
+class Alternative(NamedTuple):
+    """One of the places where a value may live.
+
+    rank: 0 for a 0-dim tensor, 1 for at least one dimension, None where it is not known.
+    origin: the node that put it there.
+    guards: the conditions under which it is there, as (condition, truth) pairs, so that correlated branches
+        do not conflict.
+    """
+
+    place: Place
+    rank: int | None = None
+    origin: cst.CSTNode | None = None
+    guards: frozenset[tuple[str, bool]] = frozenset()
+
+    def excludes(self, other: Alternative) -> bool:
+        """Whether both can't hold in one run, since a condition would have to be true and false."""
+        if not self.guards or not other.guards:
+            return False
+        return any((condition, not truth) in other.guards for condition, truth in self.guards)
+
+
+NO_FACTS: frozenset[str] = frozenset()
+
+
+class Value:
+    """An abstract value; never changed once it is made.
+
+    places: the alternatives; empty means that nothing is known.
+    element: what iterating gives; items: what each position holds; keys: what each string key holds.
+    ref: the Function or Class of the project that it is, or is an instance of.
+    name: the qualified API name, the text of a string literal, a device type or a dtype.
+    facts: words from a small vocabulary:
+        fresh      a copy that a move made, nothing else refers to it
+        parameter  an nn.Parameter, or registered state of a Module
+        buffer     a registered buffer
+        mask       a boolean tensor
+        pending    an asynchronous copy to the host that nobody waited for
+        grad       requires grad or hangs on a graph
+        leaf       a leaf that requires grad
+        pinned     pinned host memory
+        loss       a 0-dim tensor that a loss function or a reduction gave
+        wrapped    a Module wrapped in DataParallel, DDP or `prepare`: moves its inputs
+        quantised  a Module that bitsandbytes placed
+        disabled   a scaler that may be switched off by a flag
+    tests: what its truth says of the run: "accelerator", "no-accelerator", "periodic", "first", "flag".
+    """
+
+    __slots__ = ("certainty", "element", "facts", "items", "keys", "kind", "name", "places", "ref", "tests")
+
+    def __init__(
+        self,
+        kind: Kind = Kind.UNKNOWN,
+        places: tuple[Alternative, ...] = (),
+        certainty: Certainty = Certainty.KNOWN,
+        *,
+        element: Value | None = None,
+        items: tuple[Value, ...] | None = None,
+        keys: dict[str, Value] | None = None,
+        ref: Any = None,
+        name: str | None = None,
+        facts: frozenset[str] = NO_FACTS,
+        tests: frozenset[str] = NO_FACTS,
+    ) -> None:
+        self.kind = kind
+        self.places = places
+        self.certainty = certainty
+        self.element = element
+        self.items = items
+        self.keys = keys
+        self.ref = ref
+        self.name = name
+        self.facts = facts
+        self.tests = tests
+
+    def __repr__(self) -> str:
+        places = ", ".join(p.place.describe() + (f" rank {p.rank}" if p.rank is not None else "") for p in self.places)
+        extra = f" {self.name}" if self.name else ""
+        return f"<{self.kind.value}{extra} [{places}] {self.certainty.name.lower()} {' '.join(sorted(self.facts))}>"
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind is Kind.TENSOR
+
+    @property
+    def is_module(self) -> bool:
+        return self.kind is Kind.MODULE
+
+    @property
+    def on_host(self) -> bool:
+        """Whether every alternative is the host (and there is one)."""
+        return bool(self.places) and all(p.place.is_host for p in self.places)
+
+    @property
+    def may_be_on_host(self) -> bool:
+        return any(p.place.is_host for p in self.places)
+
+    @property
+    def origin(self) -> cst.CSTNode | None:
+        return next((p.origin for p in self.places if p.origin is not None), None)
+
+    def but(self, **changes: Any) -> Value:
+        """A copy in which some fields differ."""
+        new = Value.__new__(Value)
+        for field in Value.__slots__:
+            setattr(new, field, changes[field] if field in changes else getattr(self, field))
+        return new
+
+    def at(self, places: tuple[Alternative, ...]) -> Value:
+        return self.but(places=places)
+
+    def same(self, other: Value) -> bool:
+        """Whether a further round of a loop would learn nothing from `other`."""
+        return self is other or (
+            self.kind is other.kind
+            and self.places == other.places
+            and self.certainty == other.certainty
+            and self.name == other.name
+            and self.facts == other.facts
+        )
+
+
+UNKNOWN = Value()
+NUMBER = Value(Kind.NUMBER)
+NONE = Value(Kind.NONE)
+ARRAY = Value(Kind.ARRAY)
+
+
+def tensor(
+    places: tuple[Alternative, ...] = (), certainty: Certainty = Certainty.KNOWN, facts: frozenset[str] = NO_FACTS
+) -> Value:
+    return Value(Kind.TENSOR, places, certainty, facts=facts)
+
+
+def union(a: tuple[Alternative, ...], b: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
+    """The alternatives of both, each once, at most `MOST_ALTERNATIVES`."""
+    if a == b or not b:
+        return a
+    if not a:
+        return b
+    return tuple(dict.fromkeys(a + b))[:MOST_ALTERNATIVES]
+
+
+def with_rank(places: tuple[Alternative, ...], rank: int | None) -> tuple[Alternative, ...]:
+    return tuple(p if p.rank == rank else p._replace(rank=rank) for p in places)
+
+
+def guarded(value: Value, condition: str, truth: bool) -> Value:
+    """The value as it is where `condition` was found to be `truth`."""
+    if not value.places:
+        return value
+    guard = (condition, truth)
+    return value.at(tuple(p._replace(guards=p.guards | {guard}) for p in value.places))
+
+
+def narrowed(value: Value, conditions: frozenset[tuple[str, bool]]) -> Value:
+    """The value without the alternatives that the conditions exclude."""
+    if not conditions or not value.places:
+        return value
+    kept = tuple(p for p in value.places if not any((c, not t) in p.guards for c, t in conditions))
+    return value if len(kept) == len(value.places) else value.at(kept)
+
+
+_NUMBERS = {Kind.NUMBER, Kind.NONE, Kind.STRING}
+
+
+def _join_kinds(a: Value, b: Value) -> Kind:
+    if a.kind is b.kind:
+        return a.kind
+    kinds = {a.kind, b.kind}
+    if Kind.TENSOR in kinds:
+        other = b if a.kind is Kind.TENSOR else a
+        # A tensor or None, or a number that a loop turns into one: it is used as the tensor.
+        if other.kind in (Kind.NONE, Kind.NUMBER):
+            return Kind.TENSOR
+        return Kind.UNKNOWN
+    if Kind.NONE in kinds:
+        return b.kind if a.kind is Kind.NONE else a.kind
+    if kinds == {Kind.STRING, Kind.DEVICE}:
+        return Kind.DEVICE
+    if kinds <= _NUMBERS:
+        return Kind.NUMBER
+    return Kind.UNKNOWN
+
+
+def join(a: Value | None, b: Value | None) -> Value:
+    """What is known where two paths meet."""
+    if a is None or b is None:
+        return a if b is None and a is not None else b if b is not None else UNKNOWN
+    if a is b:
+        return a
+    kind = _join_kinds(a, b)
+    if a.same(b) and a.element is b.element and a.items is b.items and a.keys is b.keys and a.ref is b.ref:
+        return a
+    name = a.name if a.name == b.name else None
+    if kind is Kind.API and name is None:
+        kind = Kind.UNKNOWN
+    element = join(a.element, b.element) if a.element is not None or b.element is not None else None
+    items = None
+    if a.items is not None and b.items is not None and len(a.items) == len(b.items):
+        items = tuple(join(x, y) for x, y in zip(a.items, b.items))
+    keys = {**a.keys, **{k: join(a.keys.get(k), v) for k, v in b.keys.items()}} if a.keys and b.keys else a.keys or b.keys
+    places = union(a.places, b.places)
+    facts = a.facts & b.facts
+    if Kind.NONE in (a.kind, b.kind):
+        facts = a.facts | b.facts
+    if kind is Kind.UNKNOWN and a.kind is not b.kind:
+        places = tuple(p for p in places if p.place.where is Where.OF_CALLER)
+    return Value(
+        kind,
+        places,
+        min(a.certainty, b.certainty),
+        element=element,
+        items=items,
+        keys=keys,
+        ref=a.ref if a.ref is b.ref else (a.ref or b.ref if Kind.NONE in (a.kind, b.kind) else None),
+        name=name,
+        facts=facts,
+        tests=a.tests & b.tests,
+    )
+
+
+def sequence(items: tuple[Value, ...] | None = None, element: Value | None = None) -> Value:
+    """A list or tuple; `element` is the join of the items where they are known."""
+    if items is not None and element is None:
+        for item in items:
+            element = item if element is None else join(element, item)
+    return Value(Kind.SEQUENCE, items=items, element=element)
+
+
+def element_of(value: Value) -> Value:
+    """What iterating over a value gives."""
+    if value.element is not None:
+        return value.element
+    if value.items:
+        result = value.items[0]
+        for item in value.items[1:]:
+            result = join(result, item)
+        return result
+    if value.kind is Kind.TENSOR:
+        return tensor(with_rank(value.places, None), min(value.certainty, Certainty.INFERRED), value.facts - {"leaf", "parameter"})
+    if value.kind in (Kind.NUMBER, Kind.ARRAY):
+        return NUMBER if value.kind is Kind.NUMBER else ARRAY
+    if value.kind in (Kind.MAPPING, Kind.STRING):
+        return Value(Kind.STRING)
+    return Value(Kind.UNKNOWN, value.places if value.kind is Kind.UNKNOWN else ())
