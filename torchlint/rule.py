@@ -89,7 +89,8 @@ class Rule:
     """A rule listens to events by methods named after them, `on_move`, `on_mix`, …, and yields reports.
 
     One instance serves one file, so that a rule may gather places and judge in `finish`.
-    The class docstring is the documentation (see `torchlint --explain`) and holds the examples that test it.
+    The class docstring is the documentation (torchlint/explain.py says how it is written) and holds the examples
+    that test it.
     """
 
     code: ClassVar[str]
@@ -101,6 +102,8 @@ class Rule:
     explains: ClassVar[tuple[str, ...]] = ()
     #: Byte strings; a file that holds none of any selected rule's is not even parsed. Empty: the common ones.
     triggers: ClassVar[tuple[bytes, ...]] = ()
+    #: What [tool.torchlint.rules.CODE] may set: each option with its default, whose type the value must have.
+    options: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, context: RuleContext) -> None:
         self.context = context
