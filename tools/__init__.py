@@ -1,0 +1,1 @@
+"""Scripts for people who work on torchlint; not part of the installed package."""
