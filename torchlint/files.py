@@ -73,7 +73,7 @@ class Excludes:
         return os.path.basename(file) in self._names
 
     def excludes_below(self, file: str, root: str, folder: bool) -> bool:
-        """Whether the entry or a folder between it and `root` is excluded; elsewhere only the entry counts."""
+        """Whether the entry or a folder between it and `root` is excluded; elsewhere only the entry."""
         relative = _below(file, root)
         if relative is None:
             return self.excludes(file, folder)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from torchlint.files import DEFAULT_EXCLUDES
-from torchlint.findings import Confidence
 
 if TYPE_CHECKING:
     from torchlint.rule import Rule
@@ -55,7 +54,7 @@ class Settings:
     selections: tuple[Selection, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     exclude: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    confidence: Confidence = Confidence.LIKELY
+    confidence: str = "likely"
     device_expression: str | None = None
     min_torch: tuple[int, int] = (2, 0)
     rule_paths: tuple[str, ...] = ()
@@ -76,11 +75,10 @@ def _strings(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _confidence(value: object) -> Confidence:
-    try:
-        return Confidence(value)
-    except ValueError:
-        raise TypeError('one of "certain", "likely" and "possible"') from None
+def _confidence(value: object) -> str:
+    if value not in ("certain", "likely", "possible"):
+        raise TypeError('one of "certain", "likely" and "possible"')
+    return str(value)
 
 
 def _expression(value: object) -> str:
@@ -225,7 +223,7 @@ def with_options(
         groups = (*groups, (cwd, tuple(extend_exclude)))
     settings = replace(settings, exclude=groups)
     if confidence is not None:
-        settings = replace(settings, confidence=Confidence(confidence))
+        settings = replace(settings, confidence=confidence)
     return settings
 
 
@@ -260,7 +258,7 @@ def _merge(layers: Sequence[tuple[Mapping[str, Any], str, str]], root: str, sour
         selections=tuple(selections),
         per_file_ignores=merged.get("per-file-ignores", ()),
         exclude=(exclude, *extended),
-        confidence=merged.get("confidence", Confidence.LIKELY),
+        confidence=merged.get("confidence", "likely"),
         device_expression=merged.get("device-expression"),
         min_torch=merged.get("min-torch", (2, 0)),
         rule_paths=tuple(rule_paths),
@@ -432,7 +430,7 @@ def _key(where: str, key: str) -> str:
 
 
 def _same_type(value: object, default: object) -> bool:
-    """Whether an option's value is of its default's type; a whole number will do where a float is asked for."""
+    """Whether an option's value is of its default's type; a whole number will do for a float."""
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(default, bool) and isinstance(value, bool)
     if isinstance(default, float):

@@ -1,0 +1,577 @@
+"""The command: options and settings in, files checked or fixed, a report out, and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from torchlint import __version__
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from torchlint.report import Run
+    from torchlint.run import Outcome
+    from torchlint.settings import Settings
+
+#: Exit codes: nothing (bad enough) found; findings, or files that can't be checked; wrong use or our fault.
+CLEAN, FINDINGS, FAILURE = 0, 1, 2
+INTERRUPTED = 130
+
+#: The path that stands for standard input, and its name in reports where none is given.
+_STDIN = "-"
+_STDIN_NAME = "<stdin>"
+
+
+class Failure(click.ClickException):
+    """Wrong use, or what else stops a run; shown as one line."""
+
+    exit_code = FAILURE
+
+
+class _Option(click.Option):
+    """An option that belongs to a group of the help page."""
+
+    def __init__(self, *args: Any, group: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.group = group
+
+
+class _Command(click.Command):
+    """A command whose help page shows the options in groups."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                groups.setdefault(getattr(param, "group", "Other"), []).append(record)
+        for group, records in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(records)
+
+
+class _Options(NamedTuple):
+    """The command line, as click has read it."""
+
+    paths: tuple[str, ...]
+    fix: bool
+    unsafe_fixes: bool
+    diff: bool
+    select: tuple[str, ...]
+    extend_select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    confidence: str | None
+    fail_on: str
+    exit_zero: bool
+    output_format: str
+    output_file: str | None
+    statistics: bool
+    color: str
+    quiet: int
+    verbose: int
+    config: tuple[str, ...]
+    isolated: bool
+    exclude: tuple[str, ...]
+    extend_exclude: tuple[str, ...]
+    force_exclude: bool
+    stdin_filename: str | None
+    jobs: int | None
+    no_cache: bool
+    cache_dir: str | None
+    explain: str | None
+    rules: bool
+    show_files: bool
+    show_settings: bool
+
+
+def _split(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    """Values given several times, or with commas between them."""
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def _complete_rules(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Codes and names of rules, for the shell."""
+    from click.shell_completion import CompletionItem
+
+    from torchlint.explain import summary
+    from torchlint.rule import find_rules
+
+    before, comma, last = incomplete.rpartition(",")
+    words = [(word, rule) for rule in find_rules().values() for word in (rule.code, rule.name)]
+    return [
+        CompletionItem(f"{before}{comma}{word}", help=summary(rule))
+        for word, rule in words
+        if word.lower().startswith(last.lower())
+    ]
+
+
+def _option(group: str, *names: str, **kwargs: Any) -> Callable[[Any], Any]:
+    return click.option(*names, cls=_Option, group=group, **kwargs)
+
+
+def _list_option(group: str, name: str, metavar: str, **kwargs: Any) -> Callable[[Any], Any]:
+    return _option(group, name, multiple=True, callback=_split, metavar=metavar, **kwargs)
+
+
+_FIXES, _RULES, _OUTPUT = "Fixes", "Rules", "Output"
+_FILES, _SETTINGS, _RUN, _HELP = "Files", "Settings", "Run", "Help"
+
+
+@click.command(
+    cls=_Command, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATHS]...")
+@_option(_FIXES, "--fix", is_flag=True, help="Apply the safe fixes.")
+@_option(_FIXES, "--unsafe-fixes", is_flag=True, help="With --fix or --diff: the unsafe fixes, too.")
+@_option(_FIXES, "--diff", is_flag=True, help="Print what --fix would change, and write nothing.")
+@_list_option(
+    _RULES,
+    "--select",
+    "CODES",
+    shell_complete=_complete_rules,
+    help="Only these rules: codes (DEV101), prefixes (DEV1), names (item-in-step), or ALL.",
+)
+@_list_option(_RULES, "--extend-select", "CODES", shell_complete=_complete_rules, help="These rules, too.")
+@_list_option(_RULES, "--ignore", "CODES", shell_complete=_complete_rules, help="Not these rules.")
+@_option(
+    _RULES,
+    "--confidence",
+    type=click.Choice(["certain", "likely", "possible"]),
+    help="How sure a finding must be to be reported.  [default: likely]",
+)
+@_option(
+    _OUTPUT,
+    "--output-format",
+    type=click.Choice(["full", "concise", "json"]),
+    default="full",
+    show_default=True,
+    help="How findings are written.",
+)
+@_option(_OUTPUT, "--output-file", type=click.Path(dir_okay=False), help="Write the report to a file.")
+@_option(
+    _OUTPUT, "--statistics", is_flag=True, help="Count the findings of each rule instead of showing them."
+)
+@_option(
+    _OUTPUT,
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colour; auto: on a terminal, unless NO_COLOR is set, or where FORCE_COLOR is set.",
+)
+@_option(_OUTPUT, "--quiet", "-q", count=True, help="Nothing but findings.")
+@_option(_OUTPUT, "--verbose", "-v", count=True, help="Say what is being done, on standard error.")
+@_option(
+    _OUTPUT,
+    "--fail-on",
+    type=click.Choice(["error", "warning", "info"]),
+    default="warning",
+    show_default=True,
+    help="Exit with 1 from this severity on.",
+)
+@_option(_OUTPUT, "--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
+@_list_option(
+    _FILES, "--exclude", "PATTERNS", help="Leave these out, instead of what is left out by default."
+)
+@_list_option(_FILES, "--extend-exclude", "PATTERNS", help="Leave these out, too; patterns as in .gitignore.")
+@_option(_FILES, "--force-exclude", is_flag=True, help="Leave out excluded files even if they are named.")
+@_option(_FILES, "--stdin-filename", type=click.Path(), metavar="FILE", help="The name of what `-` reads.")
+@_option(_FILES, "--show-files", is_flag=True, help="List the files that would be checked.")
+@_option(
+    _SETTINGS,
+    "--config",
+    multiple=True,
+    metavar="FILE|KEY=VALUE",
+    help="A settings file to use, or one setting, its value in TOML.",
+)
+@_option(_SETTINGS, "--isolated", is_flag=True, help="Read no pyproject.toml or torchlint.toml.")
+@_option(_SETTINGS, "--show-settings", is_flag=True, help="Show the settings that hold for these paths.")
+@_option(
+    _RUN, "--jobs", "-j", type=click.IntRange(min=1), help="How many processes.  [default: as many as pay]"
+)
+@_option(_RUN, "--no-cache", is_flag=True, help="Neither use nor keep results.")
+@_option(
+    _RUN,
+    "--cache-dir",
+    type=click.Path(file_okay=False),
+    help="Where results are kept.  [default: .torchlint_cache beside the settings]",
+)
+@_option(
+    _HELP,
+    "--explain",
+    metavar="CODE",
+    shell_complete=_complete_rules,
+    help="Say what a rule finds, why it matters, and what to write instead.",
+)
+@_option(_HELP, "--rules", is_flag=True, help="List all rules.")
+@click.version_option(__version__, prog_name="torchlint", message="%(prog)s %(version)s")
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> None:
+    """Find PyTorch device-placement bugs: tensors and modules on the wrong device, moves that are lost,
+    needless synchronisation, broken mixed precision, hard-wired devices.
+
+    PATHS are files and folders, by default the current folder; `-` reads standard input.
+    """
+    try:
+        code = _dispatch(_Options(**options))
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        click.echo("torchlint: internal error; please report it with the lines above", err=True)
+        code = FAILURE
+    ctx.exit(code)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code. arguments: those of the command line if None."""
+    try:
+        code = command.main(arguments, prog_name="torchlint", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return FAILURE
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    return code if isinstance(code, int) else CLEAN
+
+
+# ---- what the options ask for ------------------------------------------------------------------------------
+
+
+def _dispatch(options: _Options) -> int:
+    from torchlint.settings import SettingsError
+
+    cwd = os.getcwd()
+    _check_usage(options)
+    try:
+        settings = _settings(options, cwd)
+        if options.explain is not None:
+            return _explain(options, settings)
+        if options.rules:
+            return _list_rules(settings, options.output_format)
+        if options.show_settings:
+            return _show_settings(settings)
+        if options.paths == (_STDIN,):
+            return _check_stdin(options, settings, cwd)
+        return _check_paths(options, settings, cwd)
+    except SettingsError as error:
+        raise Failure(str(error)) from error
+
+
+def _check_usage(options: _Options) -> None:
+    if _STDIN in options.paths and len(options.paths) > 1:
+        raise Failure("`-` stands alone: standard input can't be checked together with other paths")
+    if options.stdin_filename is not None and options.paths != (_STDIN,):
+        raise Failure("--stdin-filename names what `-` reads, and there is no `-`")
+    if options.output_format == "json" and options.statistics:
+        raise Failure("--statistics goes with the formats full and concise")
+    if options.diff and (options.output_format == "json" or options.statistics):
+        raise Failure("--diff prints a diff, and goes neither with --output-format json nor --statistics")
+
+
+def _settings(options: _Options, cwd: str) -> Settings:
+    from torchlint.settings import load, with_options
+
+    paths: Sequence[str] = options.paths
+    if paths == (_STDIN,):
+        paths = (options.stdin_filename,) if options.stdin_filename else ()
+    settings = load(paths, cwd, config=options.config, isolated=options.isolated)
+    settings = with_options(
+        settings,
+        cwd,
+        select=options.select or None,
+        extend_select=options.extend_select,
+        ignore=options.ignore,
+        exclude=options.exclude or None,
+        extend_exclude=options.extend_exclude,
+        confidence=options.confidence,
+    )
+    if options.verbose and settings.source:
+        _say(f"settings from {settings.source}")
+    return settings
+
+
+def _explain(options: _Options, settings: Settings) -> int:
+    from torchlint.explain import explain
+    from torchlint.run import load_rules
+    from torchlint.settings import Catalogue
+
+    catalogue = Catalogue(load_rules(settings))
+    codes = catalogue.expand(options.explain or "", "--explain")[1]
+    colored = _wants_color(options, sys.stdout)
+    _write("\n".join(explain(catalogue.rules[code], colored) for code in sorted(codes)))
+    return CLEAN
+
+
+def _list_rules(settings: Settings, output_format: str) -> int:
+    from torchlint.explain import records, table
+    from torchlint.run import load_rules
+
+    rules = load_rules(settings)
+    if output_format == "json":
+        import json
+
+        _write(json.dumps(list(records(rules.values())), indent=2) + "\n")
+    else:
+        _write(table(rules))
+    return CLEAN
+
+
+def _show_settings(settings: Settings) -> int:
+    from torchlint.run import Plan
+
+    _write(Plan(settings).describe())
+    return CLEAN
+
+
+# ---- checking ----------------------------------------------------------------------------------------------
+
+
+def _check_paths(options: _Options, settings: Settings, cwd: str) -> int:
+    from torchlint.files import Excludes, MissingPath, find_files
+
+    began = time.monotonic()
+    paths = options.paths or (".",)
+    try:
+        sources = find_files(
+            paths,
+            Excludes(settings.exclude),
+            cwd=cwd,
+            root=settings.root,
+            force_exclude=options.force_exclude,
+        )
+    except MissingPath as error:
+        raise Failure(str(error)) from error
+    if options.show_files:
+        _write("".join(f"{source.path}\n" for source in sources))
+        return CLEAN
+    if not sources and not options.quiet:
+        _say(f"no Python files or notebooks to check in {', '.join(paths)}")
+    from torchlint.run import Plan, check_files
+
+    with _Progress(not options.quiet) as progress:
+        outcome = check_files(
+            sources,
+            Plan(settings, _cache_folder(options, settings)),
+            mode=_mode(options),
+            unsafe=options.unsafe_fixes,
+            jobs=options.jobs,
+            progress=progress,
+        )
+    return _finish(options, outcome, time.monotonic() - began)
+
+
+def _check_stdin(options: _Options, settings: Settings, cwd: str) -> int:
+    """Check what standard input holds; with --fix, standard output gets the fixed text."""
+    from torchlint.files import Excludes, Source, display_path
+    from torchlint.run import Mode, Outcome, Plan, check_bytes
+
+    began = time.monotonic()
+    data = click.get_binary_stream("stdin").read()
+    mode = _mode(options)
+    source = Source(_STDIN_NAME, os.path.join(cwd, _STDIN_NAME))
+    if options.stdin_filename is not None:
+        file = os.path.normpath(os.path.join(cwd, options.stdin_filename))
+        source = Source(display_path(file, cwd), file)
+    excluded = options.force_exclude and Excludes(settings.exclude).excludes_below(
+        source.file, settings.root, False
+    )
+    if options.show_files:
+        _write("" if excluded else f"{source.path}\n")
+        return CLEAN
+    if excluded:
+        outcome, fixed = Outcome((), 0), data
+    else:
+        checked, fixed = check_bytes(
+            data, source, Plan(settings).options(source.file), mode, options.unsafe_fixes
+        )
+        outcome = Outcome((checked,), 1)
+    if mode is Mode.FIX:
+        _write_bytes(fixed)
+    return _finish(options, outcome, time.monotonic() - began, report_to_stderr=mode is Mode.FIX)
+
+
+def _mode(options: _Options) -> Any:
+    from torchlint.run import Mode
+
+    if options.diff:
+        return Mode.DIFF
+    return Mode.FIX if options.fix else Mode.CHECK
+
+
+def _cache_folder(options: _Options, settings: Settings) -> str | None:
+    if options.no_cache:
+        return None
+    return options.cache_dir or os.path.join(settings.root, ".torchlint_cache")
+
+
+# ---- the end of a run --------------------------------------------------------------------------------------
+
+
+def _finish(options: _Options, outcome: Outcome, seconds: float, report_to_stderr: bool = False) -> int:
+    """Write the report and say how to exit."""
+    from torchlint.report import Run
+    from torchlint.run import Mode
+
+    mode = _mode(options)
+    changed = [checked for checked in outcome.checked if checked.fixed]
+    run = Run(
+        results=tuple(checked.result for checked in outcome.checked),
+        texts={c.result.path: c.data for c in outcome.checked if c.data is not None},
+        files=outcome.files,
+        seconds=seconds,
+        fixed=sum(checked.fixed for checked in changed) if mode is not Mode.CHECK else 0,
+        fixed_files=len(changed),
+        unsafe_fixes=options.unsafe_fixes,
+    )
+    if options.verbose:
+        _say(
+            f"{outcome.files} files: {outcome.skipped} without torch, {outcome.cached} known from an earlier "
+            f"run, {outcome.processes} processes, {seconds:.2f} s"
+        )
+    if mode is Mode.DIFF:
+        _report_diff(options, outcome, run)
+    else:
+        _report(options, run, sys.stderr if report_to_stderr else sys.stdout)
+    return _exit_code(options, run)
+
+
+def _exit_code(options: _Options, run: Run) -> int:
+    errors = [error for result in run.results for error in result.errors]
+    if any(error.internal for error in errors):
+        return FAILURE
+    if options.exit_zero:
+        return CLEAN
+    if not errors and not any(run.findings):
+        return CLEAN
+    from torchlint.findings import Severity
+
+    least = Severity(options.fail_on).rank
+    return FINDINGS if errors or any(f.severity.rank >= least for f in run.findings) else CLEAN
+
+
+def _report(options: _Options, run: Run, stream: IO[str]) -> None:
+    """Write the findings, and in a sentence what they come to: the format full ends with it."""
+    from torchlint.report import closing, render
+
+    kind = "statistics" if options.statistics else options.output_format
+    file = options.output_file
+    text = render(run, kind, _wants_color(options, None if file else stream))
+    says_it = kind == "full" and not options.quiet
+    if says_it:
+        text += f"{chr(10) if text else ''}{closing(run)}\n"
+    if file:
+        _write_file(file, text)
+    else:
+        _write(text, stream)
+    if not options.quiet and (file or (kind != "json" and not says_it)):
+        _say(closing(run))
+
+
+def _wants_color(options: _Options, stream: IO[str] | None) -> bool:
+    """Whether what goes to a stream, or (None) to a file, is to be coloured."""
+    from torchlint.report.paint import wants_color
+
+    return wants_color(options.color, stream)
+
+
+def _report_diff(options: _Options, outcome: Outcome, run: Run) -> None:
+    diff = "".join(checked.diff for checked in outcome.checked)
+    if options.output_file is not None:
+        _write_file(options.output_file, diff)
+    else:
+        _write(_paint_diff(diff) if _wants_color(options, sys.stdout) else diff)
+    for result in run.results:
+        for error in result.errors:
+            _say(f"{error.path}: {error.message}")
+    if not options.quiet:
+        from torchlint.report import count
+
+        _say(f"would fix {count(run.fixed, 'problem')} in {count(run.fixed_files, 'file')}")
+
+
+def _paint_diff(diff: str) -> str:
+    styles = {"+": "32", "-": "31", "@": "36"}
+    lines = diff.split("\n")
+    return "\n".join(
+        f"\x1b[{styles[line[0]]}m{line}\x1b[0m" if line[:1] in styles else line for line in lines
+    )
+
+
+# ---- streams -----------------------------------------------------------------------------------------------
+
+
+def _say(text: str) -> None:
+    """Chatter: to standard error, so that findings stay alone on standard output."""
+    click.echo(f"torchlint: {text}", err=True)
+
+
+def _write(text: str, stream: IO[str] | None = None) -> None:
+    """Write to standard output (or `stream`); quietly gives up where nobody reads it any more."""
+    target = sys.stdout if stream is None else stream
+    encoding = getattr(target, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeError:
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
+    try:
+        # Whether there are colours has been decided; click must not take them away again.
+        click.echo(text, file=target, nl=False, color=True)
+        target.flush()
+    except BrokenPipeError:
+        _discard_stdout()
+
+
+def _write_bytes(data: bytes) -> None:
+    stream = click.get_binary_stream("stdout")
+    try:
+        stream.write(data)
+        stream.flush()
+    except BrokenPipeError:
+        _discard_stdout()
+
+
+def _discard_stdout() -> None:
+    """Let what Python still flushes at its end go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write_file(file: str, text: str) -> None:
+    try:
+        with open(file, "w", encoding="utf-8", errors="backslashreplace", newline="") as opened:
+            opened.write(text)
+    except OSError as error:
+        raise Failure(f"--output-file {file}: {error.strerror or error}") from error
+
+
+class _Progress:
+    """How far a run is, on one line of standard error, if that is a terminal and the run takes a while."""
+
+    _AFTER = 1.0
+    _EVERY = 0.1
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted and sys.stderr.isatty()
+        self._next = time.monotonic() + self._AFTER
+        self._shown = False
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._shown:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._wanted and time.monotonic() >= self._next:
+            self._next = time.monotonic() + self._EVERY
+            self._shown = True
+            click.echo(f"\r\x1b[Kchecked {done} of {total} files", nl=False, err=True)
