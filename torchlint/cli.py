@@ -375,7 +375,7 @@ def _check_stdin(options: _Options, settings: Settings, cwd: str) -> int:
     from torchlint.run import Mode, Outcome, Plan, check_bytes
 
     began = time.monotonic()
-    data = click.get_binary_stream("stdin").read()
+    data = sys.stdin.buffer.read()
     mode = _mode(options)
     source = Source(_STDIN_NAME, os.path.join(cwd, _STDIN_NAME))
     if options.stdin_filename is not None:
@@ -531,7 +531,7 @@ def _write(text: str, stream: IO[str] | None = None) -> None:
 
 
 def _write_bytes(data: bytes) -> None:
-    stream = click.get_binary_stream("stdout")
+    stream = sys.stdout.buffer
     try:
         stream.write(data)
         stream.flush()

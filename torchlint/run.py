@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torchlint.files import Source
+from torchlint.relevance import is_relevant
 from torchlint.settings import Catalogue, Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from torchlint.check import CheckOptions
     from torchlint.findings import FileResult
     from torchlint.rule import Rule
-
-#: A file that holds none of these has nothing to do with torch, so that not even LibCST is imported for it.
-_TRIGGERS = (b"torch",)
 
 #: As many bytes of code are worth starting processes for.
 _WORTH_PROCESSES = 300_000
@@ -102,6 +100,8 @@ class Plan:
 
     def options(self, file: str) -> CheckOptions:
         """What to check a file for."""
+        from pathlib import Path
+
         from torchlint.check import CheckOptions
         from torchlint.findings import Confidence
 
@@ -112,7 +112,7 @@ class Plan:
             confidence=Confidence(self.settings.confidence),
             device_expression=self.settings.device_expression,
             min_torch=self.settings.min_torch,
-            rule_paths=self.settings.rule_paths,
+            rule_paths=tuple(map(Path, self.settings.rule_paths)),
             rule_options=resolved["options"],
         )
 
@@ -277,8 +277,8 @@ def check_files(
         except OSError as error:
             done[index] = _unreadable(source.path, error)
             continue
-        if not plan.settings.rule_paths and not any(trigger in data for trigger in _TRIGGERS):
-            skipped += 1
+        if not plan.settings.rule_paths and not is_relevant(data):
+            skipped += 1  # the user's own rules may have other triggers, and to know them costs loading them
             continue
         if plan.cache is not None:
             from torchlint.cache import key

@@ -63,12 +63,16 @@ def _finding(finding: Finding, texts: Texts) -> dict[str, Any]:
 
 
 def _fix(fix: Fix, finding: Finding, texts: Texts) -> dict[str, Any]:
-    lines = texts.lines(finding.path, finding.cell)
     return {
         "safety": fix.safety.value,
         "message": fix.message,
         "edits": [
-            {"range": _range(lines.range(edit.start, edit.end)), "text": edit.text} for edit in fix.edits
+            {
+                "cell": edit.cell,
+                "range": _range(texts.lines(finding.path, edit.cell).range(edit.start, edit.end)),
+                "text": edit.text,
+            }
+            for edit in fix.edits
         ],
     }
 
