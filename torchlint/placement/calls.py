@@ -1,0 +1,242 @@
+"""Calls: who is called, with what, and what comes back."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from torchlint.placement import torch_api
+from torchlint.placement.arguments import Arguments, evaluate_arguments
+from torchlint.placement.classes import instantiate, start_analysis
+from torchlint.placement.definitions import Class, Function
+from torchlint.placement.events import Call, Move, Operand, Use
+from torchlint.placement.functions import call_function
+from torchlint.placement.interpreter import Env, Interpreter, expression, forget_below
+from torchlint.placement.libraries import builtin_call, library_call
+from torchlint.placement.methods import method_call
+from torchlint.placement.operations import emit_sync, mix, tensor_operands
+from torchlint.placement.syntax import dotted
+from torchlint.placement.torch_calls import module_forward, torch_call
+from torchlint.placement.values import (
+    UNKNOWN,
+    Alternative,
+    Certainty,
+    Kind,
+    Value,
+    Where,
+    union,
+)
+
+
+def dropped_call(run: Interpreter, node: cst.Call, env: Env) -> Value:
+    """A call that is a statement of its own: nothing keeps its result."""
+    run.move_uses[node] = Use.DROPPED
+    value = run.evaluate(node, env)
+    event = run.events.get((Call, node))
+    if isinstance(event, Call):
+        event.dropped = True
+    if value.kind in (Kind.MODULE, Kind.OWNED) and type(node.func) is cst.Attribute:
+        moved = run.events.get((Move, node))
+        name = dotted(node.func.value)
+        if isinstance(moved, Move) and moved.value.kind is Kind.MODULE:
+            moved_in_place(run, node.func.value, name, moved.value, value, env)
+    return value
+
+
+def moved_in_place(
+    run: Interpreter, receiver: cst.BaseExpression, name: str | None, before: Value, after: Value, env: Env
+) -> None:
+    """A Module moved itself: every name for it knows."""
+    for alternative in before.places:
+        if alternative.origin is not None:
+            run.moved_elsewhere.add(alternative.origin)
+    if name is None:
+        return
+    if name in env or run.lookup(name, env) is not None:
+        forget_below(name, env)
+        env[name] = after
+    for key, value in list(env.items()):
+        if value.kind is Kind.MODULE and key != name and value.origin is not None and value.origin is before.origin:
+            env[key] = value.at(after.places)
+
+
+@expression(cst.Call)
+def call(run: Interpreter, node: cst.Call, env: Env) -> Value:
+    func = node.func
+    if type(func) is cst.Attribute:
+        if _is_super(func.value):
+            return _super_call(run, node, func, env)
+        receiver = run.evaluate(func.value, env)
+        if receiver.kind is not Kind.API:
+            arguments = evaluate_arguments(run, node, env)
+            return method_call(run, node, func, receiver, arguments, env)
+    target = run.evaluate(func, env)
+    arguments = evaluate_arguments(run, node, env)
+    return call_value(run, target, node, arguments, env)
+
+
+def call_value(run: Interpreter, target: Value, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    """Call a value of whatever kind."""
+    kind = target.kind
+    if kind is Kind.API and target.name:
+        return api_call(run, target.name, node, arguments, env)
+    if kind is Kind.FUNCTION and isinstance(target.ref, Function):
+        return project_call(run, target.ref, node, arguments, env)
+    if kind is Kind.FUNCTION and target.element is not None:
+        return target.element.but(facts=target.element.facts - {"fresh"})
+    if kind is Kind.CLASS and isinstance(target.ref, Class):
+        return _instantiate(run, target.ref, node, arguments, env)
+    if kind is Kind.MODULE:
+        return call_module(run, target, node, arguments, env)
+    if kind is Kind.OBJECT and isinstance(target.ref, Class):
+        method = target.ref.method("__call__")
+        if method is not None:
+            return project_call(run, method, node, arguments, env)
+    if kind is Kind.OWNED:
+        return _call_owned(target, node, arguments)
+    return unknown_call(run, target, node, arguments, env)
+
+
+def project_call(run: Interpreter, function: Function, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    result = call_function(run, function, node, arguments.operands(), arguments.values())
+    run.emit(Call(node, run.scene, function, result, tuple(arguments.operands())))
+    if function.run is run or function.run.project is run.project:
+        _after_effects(run, function, arguments, env)
+    return result
+
+
+def _after_effects(run: Interpreter, function: Function, arguments: Arguments, env: Env) -> None:
+    """A function that moves a Module it is given moves the caller's."""
+    if not function.moved:
+        return
+    for position, operand in enumerate(arguments.operands()):
+        if position < len(function.parameters) and function.parameters[position] in function.moved:
+            name = dotted(operand.node) if isinstance(operand.node, cst.BaseExpression) else None
+            if operand.value.kind is Kind.MODULE and name is not None:
+                env[name] = operand.value.at(())
+
+
+def _instantiate(run: Interpreter, cls: Class, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    if cls.is_optimizer:
+        return Value(Kind.OPTIMIZER, ref=cls)
+    for base in sorted(cls.kind_names):
+        if base.endswith("data.Dataset") or base.endswith(".Dataset"):
+            return Value(Kind.DATASET, ref=cls)
+    init = cls.method("__init__")
+    bound: dict[str, Value] = dict(arguments.values())
+    if init is not None:
+        start_analysis(cls)
+        bound = {**dict(zip(init.parameters, (o.value for o in arguments.operands()))), **bound}
+    return instantiate(run, cls, node, bound)
+
+
+def call_module(run: Interpreter, module: Value, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    """`model(...)`: what a Module's forward gives."""
+    cls = module.ref
+    if isinstance(cls, Class):
+        forward = cls.method("forward")
+        if forward is not None and forward.state != "running":
+            operands = [Operand(node.func, module, "module"), *arguments.operands()]
+            if module.places and not _self_placed(module):
+                mix(run, node, "forward", [o for o in operands if o.value.kind is not Kind.UNKNOWN])
+            from torchlint.placement.classes import _at_instance
+
+            result = call_function(run, forward, node, arguments.operands(), arguments.values())
+            result = _at_instance(result, module)
+            if result.kind is Kind.UNKNOWN and not result.places:
+                return Value(Kind.UNKNOWN, _symbolic(module.places), Certainty.INFERRED, facts=frozenset({"grad"}))
+            return result
+        if forward is not None:
+            return UNKNOWN
+    return module_forward(run, module, node, arguments, env)
+
+
+def _self_placed(module: Value) -> bool:
+    return any(p.place.where is Where.OF_MODULE for p in module.places) or "wrapped" in module.facts
+
+
+def _symbolic(places: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
+    return tuple(p for p in places if not p.place.is_host)
+
+
+def _call_owned(target: Value, node: cst.Call, arguments: Arguments) -> Value:
+    """A tokenizer, a processor, a pipeline: what it returns is given by its facts."""
+    wanted = arguments.value("return_tensors")
+    if target.element is not None and (wanted is None or wanted.name in ("pt", None)):
+        return target.element
+    return UNKNOWN
+
+
+def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    """Something nobody knows is called. It may move the Modules that it is given.
+
+    Its result is taken to be where its arguments are, as an assumption that may silence and not accuse.
+    """
+    places: tuple[Alternative, ...] = _symbolic(target.places) if target.kind is Kind.MODULE else ()
+    facts = frozenset({"assumed"})
+    for operand in arguments.operands():
+        value = operand.value
+        if value.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.SEQUENCE, Kind.MAPPING):
+            inner = value.element.places if value.element is not None and not value.places else value.places
+            places = union(places, tuple(p._replace(rank=None) for p in inner if not p.place.is_host))
+    for operand in arguments.operands():
+        if operand.value.kind is Kind.MODULE and isinstance(operand.node, cst.BaseExpression):
+            _escapes(run, operand, env)
+    wanted = arguments.value("return_tensors")
+    if wanted is not None and wanted.name == "pt":
+        return batch_encoding(node)
+    return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts)
+
+
+def batch_encoding(node: cst.CSTNode) -> Value:
+    """What a tokenizer gives for `return_tensors="pt"`: its tensors are on the CPU, and its `to` works in place."""
+    from torchlint.placement.values import HOST, tensor
+
+    return Value(Kind.OWNED, element=tensor((Alternative(HOST, 1, node),), Certainty.INFERRED), name="transformers.BatchEncoding")
+
+
+def _escapes(run: Interpreter, operand: Operand, env: Env) -> None:
+    for alternative in operand.value.places:
+        if alternative.origin is not None and alternative.place.is_host:
+            run.moved_elsewhere.add(alternative.origin)
+
+
+def _is_super(node: cst.BaseExpression) -> bool:
+    return type(node) is cst.Call and type(node.func) is cst.Name and node.func.value == "super"
+
+
+def _super_call(run: Interpreter, node: cst.Call, func: cst.Attribute, env: Env) -> Value:
+    arguments = evaluate_arguments(run, node, env)
+    function = run.frame.function
+    owner = function.owner if function is not None else None
+    name = func.attr.value
+    if owner is not None:
+        for base in owner.lineage()[1:]:
+            if name in base.methods:
+                return call_function(run, base.methods[name], node, arguments.operands(), arguments.values())
+    if name in ("to", "cuda", "cpu", "half", "float", "_apply"):
+        return Value(Kind.MODULE)
+    return UNKNOWN
+
+
+def api_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    """A call of a library by qualified name."""
+    name = torch_api.canonical(name)
+    if name.startswith("torch."):
+        return torch_call(run, name, node, arguments, env)
+    if name.startswith("builtins."):
+        return builtin_call(run, name[9:], node, arguments, env)
+    if run.project is not None:
+        found = run.project.resolve(name, run.path)
+        if found is not None and found.kind is not Kind.API:
+            return call_value(run, found, node, arguments, env)
+        if found is not None and found.name:
+            name = torch_api.canonical(found.name)
+            if name.startswith("torch."):
+                return torch_call(run, name, node, arguments, env)
+    result = library_call(run, name, node, arguments, env)
+    if result is not None:
+        return result
+    return unknown_call(run, UNKNOWN, node, arguments, env)
+
+
+__all__ = ["api_call", "call_value", "dropped_call", "emit_sync", "tensor_operands"]

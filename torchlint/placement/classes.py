@@ -1,0 +1,283 @@
+"""Classes: attributes over all methods, what a Module registers, and what reading an attribute gives."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from torchlint.placement.definitions import Class, Function
+from torchlint.placement.events import Attribute
+from torchlint.placement.functions import define, instance_of, summarise
+from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.syntax import dotted, statements, words
+from torchlint.placement.values import (
+    HOST,
+    UNKNOWN,
+    Alternative,
+    Certainty,
+    Kind,
+    Place,
+    Value,
+    Where,
+    join,
+)
+
+
+def define_class(run: Interpreter, node: cst.ClassDef, env: Env) -> Value:
+    """Make the Class of a `class` statement; its body runs where it stands."""
+    bases = [run.evaluate(b.value, env) for b in node.bases]
+    bases = [_resolved_base(run, b, cst_base.value) for b, cst_base in zip(bases, node.bases)]
+    cls = Class(node, run, bases)
+    texts = " ".join(words(d.decorator).lower() for d in node.decorators)
+    if any(w in texts for w in ("cuda", "gpu", "accelerator", "skip", "require")):
+        cls.guards = frozenset({"accelerator"})
+    class_env: Env = dict(env) if run.frame.function is not None else {}
+    for statement in statements(node.body):
+        if type(statement) is cst.FunctionDef:
+            value = define(run, statement, env if run.frame.function is not None else run.globals, cls)
+            function: Function = value.ref
+            if statement.name.value not in cls.methods or not function.has_decorator("setter", "deleter", "overload"):
+                cls.methods[statement.name.value] = function
+        else:
+            run.block([statement], class_env)
+    cls.class_env = {k: v for k, v in class_env.items() if k not in env}
+    run.classes.append(cls)
+    return Value(Kind.CLASS, ref=cls)
+
+
+def _resolved_base(run: Interpreter, value: Value, node: cst.BaseExpression) -> Value:
+    if value.kind is Kind.API and run.project is not None and value.name:
+        resolved = run.project.resolve(value.name, run.path)
+        if resolved is not None and isinstance(resolved.ref, Class):
+            return resolved
+    if value.kind is Kind.UNKNOWN:
+        name = dotted(node)
+        return Value(Kind.API, name=name) if name else value
+    return value
+
+
+def analyse(cls: Class) -> None:
+    """Summarise the methods of a class, `__init__` first, so that its attributes are known."""
+    if cls.state != "new":
+        return
+    cls.state = "running"
+    for base in cls.bases:
+        if isinstance(base.ref, Class):
+            analyse(base.ref)
+    first = [m for m in ("__init__", "setup", "build", "configure_model") if m in cls.methods]
+    for name in (*first, *(m for m in cls.methods if m not in first)):
+        summarise(cls.methods[name])
+    cls.state = "done"
+
+
+def start_analysis(cls: Class) -> None:
+    """At least `__init__`: enough to know what an instance holds."""
+    for known in cls.lineage():
+        init = known.methods.get("__init__")
+        if init is not None:
+            summarise(init)
+
+
+def assign_attribute(
+    run: Interpreter,
+    owner: Class,
+    target: cst.Attribute,
+    value: Value,
+    source: cst.BaseExpression | None,
+    env: Env,
+    augmented: bool,
+) -> None:
+    """`self.name = value` in a method."""
+    name = target.attr.value
+    function = run.frame.function
+    method = function.name if function is not None else ""
+    if owner.is_module and _registers(value) and not augmented:
+        owner.registered.add(name)
+    if owner.is_module and name in owner.registered and value.kind is Kind.TENSOR and "parameter" not in value.facts:
+        # A registered buffer stays one; the new tensor is where the code put it until the module moves.
+        value = value.but(facts=value.facts | {"buffer"})
+    old = owner.attributes.get(name)
+    owner.attributes[name] = value if old is None else join(old, value)
+    owner.assigned_in[name].add(method)
+    if owner.is_module or value.kind is Kind.TENSOR:
+        run.emit(Attribute(target, run.scene, owner, name, value, "assign", source))
+    if owner.is_module and name in owner.registered:
+        env[f"{run.frame.self_name}.{name}"] = _registered_value(owner, value)
+
+
+def _registers(value: Value) -> bool:
+    if value.kind is Kind.MODULE:
+        return True
+    return value.kind is Kind.TENSOR and "parameter" in value.facts
+
+
+def assign_foreign_attribute(run: Interpreter, target: cst.Attribute, value: Value, env: Env) -> None:
+    """`other.name = value`: what the class of `other` knew of it no longer holds."""
+    base = run.evaluate(target.value, env)
+    if isinstance(base.ref, Class) and base.kind in (Kind.MODULE, Kind.OBJECT):
+        cls: Class = base.ref
+        cls.assigned_in[target.attr.value].add("(outside)")
+        old = cls.attributes.get(target.attr.value)
+        if old is not None:
+            cls.attributes[target.attr.value] = join(old, value)
+
+
+def register(run: Interpreter, owner: Class, name: str, value: Value, how: str, node: cst.Call) -> None:
+    """`register_buffer`, `register_parameter`, `add_module`."""
+    owner.registered.add(name)
+    owner.attributes[name] = value
+    method = run.frame.function.name if run.frame.function is not None else ""
+    owner.assigned_in[name].add(method)
+    run.emit(Attribute(node, run.scene, owner, name, value, how, node))
+
+
+def _registered_value(owner: Class, value: Value) -> Value:
+    """Registered state is wherever the module is."""
+    home = Place(Where.OF_MODULE, owner.name)
+    if value.kind is Kind.TENSOR:
+        rank = value.places[0].rank if value.places else None
+        return Value(Kind.TENSOR, (Alternative(home, rank, value.origin),), value.certainty, facts=value.facts - {"fresh"} | {"parameter"})
+    if value.kind is Kind.MODULE:
+        return value.but(places=(Alternative(home, None, value.origin),))
+    return value
+
+
+def class_attribute(run: Interpreter, cls: Class, name: str) -> Value:
+    """`Class.name`."""
+    method = cls.method(name)
+    if method is not None:
+        return Value(Kind.FUNCTION, ref=method)
+    for known in cls.lineage():
+        if name in known.class_env:
+            return known.class_env[name]
+    return UNKNOWN
+
+
+def instance_attribute(run: Interpreter, base: Value, name: str, node: cst.Attribute) -> Value | None:
+    """`instance.name`, from what all methods assign; None where the class does not know it."""
+    cls: Class = base.ref
+    method = cls.method(name)
+    if method is not None and name not in cls.attributes:
+        if method.is_property:
+            return _property(run, base, method, node)
+        return Value(Kind.FUNCTION, ref=method)
+    if cls.state == "new" or not cls.attributes:
+        start_analysis(cls)
+    found = cls.attribute(name)
+    if found is None:
+        for known in cls.lineage():
+            if name in known.class_env:
+                return known.class_env[name]
+        return _unassigned(base, cls, name, node)
+    holder, value = found
+    if holder.is_module and name in holder.registered:
+        value = _registered_value(holder, value)
+        return _at_instance(value, base)
+    if _assigned_elsewhere(run, cls, name):
+        # Another method writes it: who runs first is not known.
+        return Value(value.kind, _without_host(value), min(value.certainty, Certainty.INFERRED), ref=value.ref, facts=value.facts - {"fresh"}, tests=value.tests)
+    return _at_instance(value, base)
+
+
+def _unassigned(base: Value, cls: Class, name: str, node: cst.Attribute) -> Value | None:
+    if name == "device" and not cls.has_unknown_base and not cls.is_module:
+        return None
+    if name == "device":
+        places = base.places or (Alternative(Place(Where.NAMED, words(node)), None, node),)
+        return Value(Kind.DEVICE, places, Certainty.INFERRED)
+    return None
+
+
+def _without_host(value: Value) -> tuple[Alternative, ...]:
+    return tuple(p for p in value.places if not p.place.is_host) if any(not p.place.is_host for p in value.places) else ()
+
+
+def _assigned_elsewhere(run: Interpreter, cls: Class, name: str) -> bool:
+    here = run.frame.function.name if run.frame.function is not None and run.frame.function.owner is not None else ""
+    known = set()
+    for c in cls.lineage():
+        known |= c.assigned_in.get(name, set())
+        for method_name, method in c.methods.items():
+            if name in run.usage.of(method.node).self_assigned or (c.run is not run and name in c.run.usage.of(method.node).self_assigned):
+                known.add(method_name)
+    return bool(known - {"__init__", here})
+
+
+def _at_instance(value: Value, base: Value) -> Value:
+    """What is wherever the module is, is where this instance is."""
+    if not base.places or not value.places:
+        return value
+    places: list[Alternative] = []
+    for alternative in value.places:
+        if alternative.place.where is Where.OF_MODULE and base.places[0].place.where is not Where.OF_MODULE:
+            places.extend(p._replace(rank=alternative.rank, origin=p.origin or alternative.origin) for p in base.places)
+        else:
+            places.append(alternative)
+    return value.at(tuple(dict.fromkeys(places)))
+
+
+def _property(run: Interpreter, base: Value, method: Function, node: cst.Attribute) -> Value:
+    if method.state == "running":
+        return UNKNOWN
+    summarise(method)
+    value = method.result
+    if value.kind is Kind.UNKNOWN and method.name.endswith("device"):
+        places = base.places if base.kind is Kind.MODULE and base.places else (Alternative(Place(Where.NAMED, words(node)), None, node),)
+        return Value(Kind.DEVICE, places, Certainty.INFERRED)
+    return _at_instance(value, base)
+
+
+def instantiate(run: Interpreter, cls: Class, node: cst.Call, bound: dict[str, Value]) -> Value:
+    """`Class(...)`: a Module starts on the host, unless the code puts it elsewhere."""
+    if not cls.is_module:
+        start_analysis(cls)
+        return Value(Kind.OBJECT, ref=cls)
+    places: tuple[Alternative, ...] = ()
+    if run.context_places is not None:
+        places = tuple(p._replace(origin=node, rank=None) for p in run.context_places)
+    elif not run.scene.default_device and not any(v.kind is Kind.DEVICE for v in bound.values()):
+        places = (Alternative(HOST, None, node),)
+    start_analysis(cls)
+    if _places_itself(cls) or not holds_state(cls):
+        places = ()
+    return Value(Kind.MODULE, places, ref=cls)
+
+
+def holds_state(cls: Class, depth: int = 0) -> bool:
+    """Whether a Module is known to register parameters or buffers, itself or through its submodules."""
+    if depth > 8:
+        return False
+    for known in cls.lineage():
+        for name in known.registered:
+            value = known.attributes.get(name)
+            if value is None:
+                continue
+            if value.kind is Kind.TENSOR:
+                return True
+            if value.kind is Kind.MODULE:
+                if isinstance(value.ref, Class):
+                    if holds_state(value.ref, depth + 1):
+                        return True
+                elif "state" in value.facts:
+                    return True
+    return False
+
+
+def _places_itself(cls: Class) -> bool:
+    """Whether `__init__` moves the module or its parts, or a base does what is not known."""
+    if cls.has_unknown_base:
+        return True
+    for known in cls.lineage():
+        init = known.methods.get("__init__")
+        if init is None:
+            continue
+        usage = known.run.usage.of(init.node)
+        moved = {"to", "cuda"} & set().union(*usage.attributes.values()) if usage.attributes else set()
+        if moved or any("device" in name for name in init.parameters):
+            return True
+    return False
+
+
+__all__ = [
+    "analyse", "assign_attribute", "assign_foreign_attribute", "class_attribute", "define_class", "instance_attribute",
+    "instance_of", "instantiate", "register", "start_analysis",
+]  # fmt: skip

@@ -1,0 +1,111 @@
+"""What a test says: which values it narrows, and whether reading its truth waits for the device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement.operations import emit_sync
+from torchlint.placement.syntax import dotted
+from torchlint.placement.values import NONE, Certainty, Kind, Value
+
+if TYPE_CHECKING:
+    from torchlint.placement.interpreter import Env, Interpreter
+
+_TENSOR_TYPES = ("Tensor", "FloatTensor", "LongTensor")
+
+
+def narrow(run: Interpreter, test: cst.BaseExpression, taken: Env, skipped: Env) -> None:
+    """Note in both branches' environments what the test says of names."""
+    kind = type(test)
+    if kind is cst.UnaryOperation and type(test.operator) is cst.Not:  # type: ignore[attr-defined]
+        narrow(run, test.expression, skipped, taken)  # type: ignore[attr-defined]
+    elif kind is cst.BooleanOperation:
+        nowhere: Env = {}
+        if type(test.operator) is cst.And:  # type: ignore[attr-defined]
+            narrow(run, test.left, taken, nowhere)  # type: ignore[attr-defined]
+            narrow(run, test.right, taken, nowhere)  # type: ignore[attr-defined]
+        else:
+            narrow(run, test.left, nowhere, skipped)  # type: ignore[attr-defined]
+            narrow(run, test.right, nowhere, skipped)  # type: ignore[attr-defined]
+    elif kind is cst.Call:
+        _narrow_by_call(run, test, taken, skipped)  # type: ignore[arg-type]
+    elif kind is cst.Comparison:
+        _narrow_by_none(run, test, taken, skipped)  # type: ignore[arg-type]
+
+
+def _narrow_by_call(run: Interpreter, test: cst.Call, taken: Env, skipped: Env) -> None:
+    function = (dotted(test.func) or "").rsplit(".", 1)[-1]
+    if not test.args:
+        return
+    name = dotted(test.args[0].value)
+    if name is None or function not in ("isinstance", "is_tensor"):
+        return
+    value = run.lookup(name, taken) or Value()
+    if function == "is_tensor":
+        _split(name, value, Kind.TENSOR, taken, skipped)
+    elif len(test.args) > 1:
+        types = test.args[1].value
+        listed = [e.value for e in types.elements] if type(types) is cst.Tuple else [types]
+        named = [(dotted(t) or "").rsplit(".", 1)[-1] for t in listed]
+        if all(n.endswith(_TENSOR_TYPES) or n == "Parameter" for n in named):
+            _split(name, value, Kind.TENSOR, taken, skipped)
+        elif all(n.endswith("Module") or n in ("DataParallel", "DistributedDataParallel") for n in named):
+            _split(name, value, Kind.MODULE, taken, skipped)
+        elif all(n in ("int", "float", "bool") for n in named):
+            taken[name] = Value(Kind.NUMBER)
+        elif all(n == "str" for n in named):
+            taken[name] = Value(Kind.STRING)
+        elif all(n in ("dict", "Mapping", "OrderedDict") for n in named):
+            taken[name] = Value(Kind.MAPPING, element=value.element or Value(Kind.UNKNOWN, value.places))
+        elif all(n in ("list", "tuple", "Sequence", "Iterable") for n in named):
+            taken[name] = Value(Kind.SEQUENCE, element=value.element or Value(Kind.UNKNOWN, value.places), items=value.items)
+        elif all(n == "ndarray" for n in named):
+            taken[name] = Value(Kind.ARRAY)
+        elif all(n for n in named) and value.kind is Kind.UNKNOWN:
+            taken[name] = Value(Kind.OBJECT)
+
+
+def _split(name: str, value: Value, kind: Kind, taken: Env, skipped: Env) -> None:
+    taken[name] = value if value.kind is kind else value.but(kind=kind, certainty=Certainty.KNOWN)
+    if value.kind is kind or value.kind is Kind.UNKNOWN:
+        skipped[name] = Value(Kind.UNKNOWN)
+
+
+def _narrow_by_none(run: Interpreter, test: cst.Comparison, taken: Env, skipped: Env) -> None:
+    if len(test.comparisons) != 1:
+        return
+    comparison = test.comparisons[0]
+    name = dotted(test.left)
+    if name is None or type(comparison.comparator) is not cst.Name or comparison.comparator.value != "None":
+        return
+    if type(comparison.operator) in (cst.Is, cst.Equal):
+        taken[name] = NONE
+        is_not_none = skipped
+    elif type(comparison.operator) in (cst.IsNot, cst.NotEqual):
+        skipped[name] = NONE
+        is_not_none = taken
+    else:
+        return
+    value = is_not_none.get(name)
+    if value is not None and value.kind is Kind.NONE:
+        is_not_none[name] = Value(Kind.UNKNOWN)
+
+
+def truth_test(run: Interpreter, node: cst.BaseExpression, value: Value) -> None:
+    """A condition reads the truth of `value`: a tensor's is a wait for the device."""
+    kind = type(node)
+    if kind is cst.UnaryOperation and type(node.operator) is cst.Not:  # type: ignore[attr-defined]
+        truth_test(run, node.expression, value)  # type: ignore[attr-defined]
+        return
+    if kind is cst.BooleanOperation:
+        for side in (node.left, node.right):  # type: ignore[attr-defined]
+            truth_test(run, side, run.truths.get(side, Value()))
+        return
+    if value.kind is not Kind.TENSOR:
+        return
+    if kind in (cst.Name, cst.Attribute) and not ("loss" in value.facts or any(p.rank == 0 for p in value.places)):
+        # The truth of a tensor with more than one element raises; a bare name is rather a list or None.
+        return
+    emit_sync(run, node, "if", value, hidden=True)

@@ -1,0 +1,174 @@
+"""Functions and classes of the project, as far as placement is concerned."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement.values import UNKNOWN, Value
+
+if TYPE_CHECKING:
+    from torchlint.placement.interpreter import Env, Interpreter
+
+
+class Function:
+    """A function and its summary, which is computed once, in terms of its parameters.
+
+    returns: what each exit gives. result: their join. parameters: names in order, without `self`.
+    mixes: pairs of parameters that an operation joins, so that a call can be judged.
+    moved: parameters on which an in-place move runs. writes: whether it changes what it got or an attribute.
+    syncs: nodes that wait for the device on a parameter's value.
+    """
+
+    __slots__ = (
+        "annotated_result", "decorators", "generator", "mixes", "moved", "node", "outer", "owner", "parameters",
+        "result", "returns", "run", "state", "syncs", "writes", "yields",
+    )  # fmt: skip
+
+    def __init__(self, node: cst.FunctionDef, run: Interpreter, outer: tuple[Env, ...], owner: Class | None) -> None:
+        self.node = node
+        self.run = run
+        self.outer = outer
+        self.owner = owner
+        self.decorators: tuple[str, ...] = ()
+        self.parameters: list[str] = []
+        self.returns: list[tuple[cst.CSTNode, Value]] = []
+        self.result: Value = UNKNOWN
+        self.yields: Value | None = None
+        self.state = "new"
+        self.mixes: list[tuple[str, str, cst.CSTNode]] = []
+        self.moved: set[str] = set()
+        self.syncs: list[cst.CSTNode] = []
+        self.writes = False
+        self.generator = False
+        self.annotated_result: Value | None = None
+
+    @property
+    def name(self) -> str:
+        return self.node.name.value
+
+    def has_decorator(self, *names: str) -> bool:
+        """Whether a decorator's last word is one of these."""
+        return any(d.rsplit(".", 1)[-1] in names for d in self.decorators)
+
+    @property
+    def is_static(self) -> bool:
+        return self.has_decorator("staticmethod")
+
+    @property
+    def is_property(self) -> bool:
+        return self.has_decorator("property", "cached_property")
+
+
+class Class:
+    """A class: its bases, its methods, and what its attributes hold over all methods."""
+
+    __slots__ = (
+        "assigned_in", "attributes", "bases", "class_env", "guards", "judged", "kind_names", "methods", "node", "registered",
+        "run", "state",
+    )  # fmt: skip
+
+    def __init__(self, node: cst.ClassDef, run: Interpreter, bases: list[Value]) -> None:
+        self.node = node
+        self.run = run
+        self.bases = bases
+        self.methods: dict[str, Function] = {}
+        self.attributes: dict[str, Value] = {}
+        self.assigned_in: defaultdict[str, set[str]] = defaultdict(set)
+        self.class_env: Env = {}
+        #: Attributes that a Module registers (parameters, buffers, submodules).
+        self.registered: set[str] = set()
+        self.guards: frozenset[str] = frozenset()
+        self.state = "new"
+        self.judged = False
+        self.kind_names = frozenset(self._qualified_bases())
+
+    @property
+    def name(self) -> str:
+        return self.node.name.value
+
+    def _qualified_bases(self) -> set[str]:
+        names: set[str] = set()
+        for base in self.bases:
+            if isinstance(base.ref, Class):
+                names |= base.ref.kind_names
+            elif base.name:
+                names.add(base.name)
+        return names
+
+    def lineage(self) -> list[Class]:
+        """The class and its bases within the project, nearest first, each once."""
+        seen: list[Class] = []
+        queue: list[Class] = [self]
+        while queue:
+            cls = queue.pop(0)
+            if cls in seen:
+                continue
+            seen.append(cls)
+            queue.extend(b.ref for b in cls.bases if isinstance(b.ref, Class))
+        return seen
+
+    def method(self, name: str) -> Function | None:
+        for cls in self.lineage():
+            if name in cls.methods:
+                return cls.methods[name]
+        return None
+
+    def attribute(self, name: str) -> tuple[Class, Value] | None:
+        """The class that binds an attribute, and what it holds there."""
+        for cls in self.lineage():
+            if name in cls.attributes:
+                return cls, cls.attributes[name]
+        return None
+
+    def assigning_methods(self, name: str) -> set[str]:
+        return set().union(*(cls.assigned_in.get(name, set()) for cls in self.lineage()))
+
+    @property
+    def has_unknown_base(self) -> bool:
+        """Whether a base is not known, so that the class may inherit anything."""
+        return any(b.ref is None and b.name is None or b.ref is not None and b.ref.has_unknown_base for b in self.bases)
+
+    def _is_a(self, *endings: str) -> bool:
+        return any(n.endswith(endings) for n in self.kind_names)
+
+    @property
+    def is_module(self) -> bool:
+        return any(is_module_base(n) for n in self.kind_names)
+
+    @property
+    def is_data(self) -> bool:
+        return self._is_a("Dataset", "IterableDataset", "Sampler", "DataModule", "Transform", "ImageFolder")
+
+    @property
+    def is_optimizer(self) -> bool:
+        return any(n.startswith("torch.optim") and n.endswith("Optimizer") or n.startswith("torch.optim.") and "." not in n[12:] and n[12:13].isupper() for n in self.kind_names)
+
+    @property
+    def is_autograd_function(self) -> bool:
+        return any(n.endswith("autograd.Function") or n.endswith("autograd.function.Function") for n in self.kind_names)
+
+    @property
+    def is_lightning(self) -> bool:
+        return self._is_a("LightningModule")
+
+    @property
+    def is_test(self) -> bool:
+        return self._is_a("TestCase") or self.name.startswith("Test")
+
+
+_MODULE_BASES = (
+    "torch.nn.", "torchmetrics.", "torchvision.models.", "transformers.PreTrainedModel", "timm.",
+)  # fmt: skip
+_MODULE_ENDINGS = (
+    ".LightningModule", ".PreTrainedModel", ".ModelMixin", ".Metric", ".MessagePassing", ".BaseModule",
+)  # fmt: skip
+
+
+def is_module_base(name: str) -> bool:
+    """Whether a base class of this qualified name makes a class an nn.Module."""
+    if name.startswith("torch.nn."):
+        return not name.startswith(("torch.nn.functional", "torch.nn.utils", "torch.nn.Parameter", "torch.nn.init"))
+    return name.startswith(_MODULE_BASES) or name.endswith(_MODULE_ENDINGS)

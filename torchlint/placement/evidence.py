@@ -1,0 +1,189 @@
+"""What annotations, defaults and use say of a value whose making is not seen."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement import torch_api
+from torchlint.placement.definitions import Class, is_module_base
+from torchlint.placement.syntax import dotted, string
+from torchlint.placement.usage import Usage
+from torchlint.placement.values import NONE, NUMBER, Alternative, Certainty, Kind, Place, Value, Where
+
+if TYPE_CHECKING:
+    from torchlint.placement.interpreter import Interpreter
+
+#: Attributes of numpy.ndarray (NumPy 2 reference, "ndarray attributes" and "methods") that tensors share or that
+#: refute a tensor only together with others.
+_ARRAY_ATTRIBUTES = frozenset(
+    "T all any argmax argmin argpartition argsort astype base byteswap choose clip compress conj conjugate copy ctypes"
+    " cumprod cumsum data device diagonal dot dtype dump dumps fill flags flat flatten imag item itemset itemsize mT max"
+    " mean min nbytes ndim newbyteorder nonzero partition prod ptp put ravel real repeat reshape resize round"
+    " searchsorted setfield setflags shape size sort squeeze std strides sum swapaxes take to_device tobytes tofile"
+    " tolist tostring trace transpose var view".split()
+)
+#: Attributes that other common things have, too (devices, strings, files, frames, sparse matrices, paths, optimizers).
+_SHARED_ATTRIBUTES = frozenset(
+    "to type device names name index values value add sub mul div pow get set count keys items copy_ pop append"
+    " format split join close open read write update apply map cuda cpu float half double bfloat16 long int bool"
+    " requires_grad_ is_shared share_memory abs sqrt exp log cos sin tan is_sparse equal eq ne gt lt ge le where"
+    " select unique unfold fill_ histogram mode median quantile diff corr cov rename bitwise_and bitwise_or isnan"
+    " rsub sign apply_ map_ is_cuda is_complex grad stride storage crop backward dequantize expand zero_ module_load"
+    " tile align_to".split()
+)
+#: Of those, the ones that still speak for a tensor when they come in company that lies in dir(Tensor).
+_SPEAKING = frozenset("float half long is_cuda cuda cpu grad backward requires_grad_ expand copy_ zero_ fill_ size()".split())
+#: What only a Module has, by the names that nothing else uses.
+_MODULE_ONLY = frozenset(
+    "parameters named_parameters load_state_dict named_modules modules children named_children register_buffer"
+    " register_forward_hook register_module add_module".split()
+)
+#: Marks that the usage walk adds; not attributes.
+_MARKS = frozenset(["dim=", "size()", "dim()", "[str]", "[,]"])
+
+
+@lru_cache(maxsize=1)
+def _distinguishing() -> frozenset[str]:
+    tensor = torch_api.TENSOR_ATTRIBUTES - torch_api.MODULE_ATTRIBUTES
+    return frozenset(a for a in tensor if not a.startswith("__")) - _ARRAY_ATTRIBUTES - _SHARED_ATTRIBUTES
+
+
+def distinguishes_tensor(attribute: str) -> bool:
+    """Whether nothing but a tensor is likely to have this attribute."""
+    return attribute in _distinguishing()
+
+
+def kind_from_use(name: str, usage: Usage) -> Kind | None:
+    """TENSOR or MODULE where the use of `name` proves it, None where it does not.
+
+    A tensor: every attribute used lies in dir(Tensor), and one of them is no array's and no other common thing's.
+    `name(...)` and `**name` refute.
+    """
+    used = usage.attributes.get(name)
+    if not used:
+        return None
+    if used & _MODULE_ONLY:
+        return Kind.MODULE
+    if name in usage.called or name in usage.unpacked or "[str]" in used or "backward()" in used:
+        return None
+    plain = used - _MARKS
+    if not plain <= torch_api.TENSOR_ATTRIBUTES:
+        return None
+    if plain & _distinguishing():
+        return Kind.TENSOR
+    if "size()" in used or "dim()" in used:
+        return Kind.TENSOR
+    if len(plain & _SPEAKING) >= 2 or ("dim=" in used and plain):
+        return Kind.TENSOR
+    if plain & {"backward", "is_cuda"} and not plain & {"step", "zero_grad"}:
+        return Kind.TENSOR
+    return None
+
+
+_TENSOR_NAMES = frozenset(
+    ["Tensor", "FloatTensor", "LongTensor", "BoolTensor", "IntTensor", "ByteTensor", "HalfTensor", "DoubleTensor", "Parameter"]
+)
+_NUMBER_NAMES = frozenset(["int", "float", "bool", "complex", "Number"])
+
+
+def from_annotation(node: cst.BaseExpression, run: Interpreter, places: tuple[Alternative, ...]) -> Value | None:
+    """The value that an annotation promises, at `places`; None where it says nothing."""
+    text = string(node)
+    if text is not None:
+        try:
+            node = cst.parse_expression(text)
+        except Exception:  # a forward reference that is no expression
+            return None
+    if type(node) is cst.BinaryOperation and type(node.operator) is cst.BitOr:
+        left, right = from_annotation(node.left, run, places), from_annotation(node.right, run, places)
+        return _either(left, right)
+    if type(node) is cst.Subscript:
+        return _from_generic(node, run, places)
+    name = dotted(node)
+    if name is None:
+        return None
+    if name == "None":
+        return NONE
+    last = name.rsplit(".", 1)[-1]
+    value = run.lookup(name, {}) if "." not in name else None
+    qualified = name
+    if value is not None and value.kind is Kind.API and value.name:
+        qualified = value.name
+    if last in _TENSOR_NAMES and not (value is not None and isinstance(value.ref, Class)):
+        return Value(Kind.TENSOR, places, Certainty.KNOWN)
+    if last in _NUMBER_NAMES:
+        return NUMBER
+    if last == "str":
+        return Value(Kind.STRING)
+    if last in ("ndarray", "NDArray", "ArrayLike"):
+        return Value(Kind.ARRAY)
+    if qualified in ("torch.device", "device") or last == "Device":
+        return Value(Kind.DEVICE, tuple(Alternative(Place(Where.NAMED, p.place.name), None, p.origin) for p in places))
+    if last == "dtype":
+        return Value(Kind.DTYPE)
+    if value is not None and isinstance(value.ref, Class):
+        cls = value.ref
+        return Value(Kind.MODULE if cls.is_module else Kind.OBJECT, places, ref=cls)
+    if last == "Module" or is_module_base(qualified):
+        return Value(Kind.MODULE, places)
+    if last == "DataLoader":
+        return Value(Kind.LOADER)
+    if last == "Optimizer" or qualified.startswith("torch.optim."):
+        return Value(Kind.OPTIMIZER)
+    if last == "GradScaler":
+        return Value(Kind.SCALER)
+    if last == "Generator":
+        return Value(Kind.GENERATOR, places)
+    if last in ("Any", "object", "Optional", "Union"):
+        return None
+    if last in ("dict", "Dict", "list", "List", "tuple", "Tuple", "Sequence", "Iterable", "set"):
+        return Value(Kind.MAPPING if last in ("dict", "Dict") else Kind.SEQUENCE, element=Value(Kind.UNKNOWN, places))
+    # A type that is named and is none of torch's: no tensor.
+    return Value(Kind.OBJECT, ()) if last[:1].isupper() else None
+
+
+def _either(left: Value | None, right: Value | None) -> Value | None:
+    if left is None or right is None:
+        return None
+    if left.kind is Kind.NONE:
+        return right
+    if right.kind is Kind.NONE or left.kind is right.kind:
+        return left
+    if Kind.TENSOR in (left.kind, right.kind):
+        return Value(Kind.UNKNOWN, left.places or right.places)
+    return NUMBER if {left.kind, right.kind} <= {Kind.NUMBER, Kind.STRING} else None
+
+
+def _from_generic(node: cst.Subscript, run: Interpreter, places: tuple[Alternative, ...]) -> Value | None:
+    head = (dotted(node.value) or "").rsplit(".", 1)[-1]
+    inner = [e.slice.value for e in node.slice if type(e.slice) is cst.Index]
+    if not inner:
+        return None
+    values = [from_annotation(i, run, places) for i in inner]
+    if head == "Optional":
+        return values[0]
+    if head == "Union":
+        result = values[0]
+        for value in values[1:]:
+            result = _either(result, value)
+        return result
+    if head in ("List", "list", "Sequence", "Iterable", "Tuple", "tuple", "Iterator", "Generator", "Set", "set", "Collection"):
+        element = values[0]
+        items = tuple(v or Value(Kind.UNKNOWN, places) for v in values) if head in ("Tuple", "tuple") and len(values) > 1 else None
+        return Value(Kind.SEQUENCE, element=element or Value(Kind.UNKNOWN, places), items=items)
+    if head in ("Dict", "dict", "Mapping", "OrderedDict", "MutableMapping", "DefaultDict", "defaultdict"):
+        return Value(Kind.MAPPING, element=(values[1] if len(values) > 1 else None) or Value(Kind.UNKNOWN, places))
+    if head == "DataLoader":
+        return Value(Kind.LOADER)
+    if head in ("Annotated", "Final", "ClassVar"):
+        return values[0]
+    if head in ("Float", "Int", "Bool", "Shaped", "Integer", "Num"):  # jaxtyping: the array type comes first
+        return values[0]
+    if head in ("Literal",):
+        return Value(Kind.STRING)
+    if head in ("Callable",):
+        return Value(Kind.FUNCTION)
+    return None

@@ -1,0 +1,500 @@
+"""What expressions evaluate to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libcst as cst
+
+from torchlint.placement.apis import api_value
+from torchlint.placement.classes import class_attribute, instance_attribute
+from torchlint.placement.conditions import truth_test
+from torchlint.placement.events import Compare, DeviceName, Operand
+from torchlint.placement.interpreter import Env, Interpreter, expression, negated
+from torchlint.placement.operations import check_index, emit_sync, mix
+from torchlint.placement.statements import bind
+from torchlint.placement.syntax import condition, dotted, integer, string, words
+from torchlint.placement.values import (
+    ARRAY,
+    NONE,
+    NUMBER,
+    UNKNOWN,
+    Alternative,
+    Certainty,
+    Kind,
+    Place,
+    Value,
+    Where,
+    element_of,
+    join,
+    narrowed,
+    sequence,
+    tensor,
+    with_rank,
+)
+
+_FLAG_WORDS = frozenset("cuda use_cuda use_gpu gpu no_cuda gpus gpu_ids use_mps is_cuda on_gpu has_cuda cuda_available".split())
+_DEVICE_FAMILIES = ("cuda", "mps", "xpu", "hpu", "npu")
+_TENSOR_VIEWS = frozenset(["T", "mT", "H", "mH", "data", "grad", "real", "imag"])
+_HOST_ATTRIBUTES = frozenset(["ndim", "dtype", "requires_grad", "is_leaf", "layout", "itemsize", "nbytes", "names", "is_sparse"])
+
+
+@expression(cst.Name)
+def name(run: Interpreter, node: cst.Name, env: Env) -> Value:
+    text = node.value
+    if text in ("True", "False"):
+        return NUMBER
+    if text == "None":
+        return NONE
+    value = run.lookup(text, env)
+    if value is None:
+        return Value(tests=frozenset({"flag"})) if text.lower() in _FLAG_WORDS else UNKNOWN
+    if text.lower() in _FLAG_WORDS and value.kind in (Kind.UNKNOWN, Kind.NUMBER) and not value.tests:
+        return value.but(tests=frozenset({"flag"}))
+    return value
+
+
+@expression(cst.Attribute)
+def attribute(run: Interpreter, node: cst.Attribute, env: Env) -> Value:
+    text = dotted(node)
+    if text is not None:
+        known = env.get(text)
+        if known is not None:
+            return narrowed(known, run.scene.conditions)
+    base = run.evaluate(node.value, env)
+    return attribute_of(run, base, node.attr.value, node, env)
+
+
+def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, env: Env) -> Value:
+    """The attribute `attr` of a value."""
+    if base.kind is Kind.API:
+        return api_value(f"{base.name}.{attr}")
+    if base.kind is Kind.CLASS and base.ref is not None:
+        return class_attribute(run, base.ref, attr)
+    if base.ref is not None and base.kind in (Kind.MODULE, Kind.OBJECT):
+        found = instance_attribute(run, base, attr, node)
+        if found is not None:
+            return found
+    if attr == "device":
+        return _device_attribute(base, node)
+    if base.kind is Kind.DEVICE:
+        return Value(Kind.STRING, base.places, base.certainty, facts=frozenset({"device type"})) if attr == "type" else NUMBER
+    if attr in ("is_cuda", "is_mps", "is_xpu"):
+        return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
+    if base.kind is Kind.TENSOR:
+        return _tensor_attribute(base, attr)
+    if attr.lower() in _FLAG_WORDS and base.kind in (Kind.UNKNOWN, Kind.OBJECT):
+        return Value(tests=frozenset({"flag"}))
+    if attr == "shape" or attr == "ndim":
+        return sequence(element=NUMBER) if attr == "shape" else NUMBER
+    if base.kind is Kind.ARRAY:
+        return ARRAY if attr in ("T", "real", "imag", "flat") else NUMBER
+    if base.kind is Kind.MODULE:
+        if attr in ("weight", "bias", "in_proj_weight", "running_mean", "running_var"):
+            return tensor(with_rank(base.places, 1), Certainty.INFERRED, frozenset({"parameter"}))
+        return Value(Kind.UNKNOWN, base.places if _is_symbolic(base) else ())
+    if base.kind in (Kind.UNKNOWN, Kind.OWNED, Kind.MAPPING):
+        # What a batch or an output holds lives where it does.
+        return Value(Kind.UNKNOWN, tuple(p._replace(rank=None) for p in base.places), min(base.certainty, Certainty.INFERRED))
+    return UNKNOWN
+
+
+def _is_symbolic(value: Value) -> bool:
+    return bool(value.places) and not value.may_be_on_host
+
+
+def _device_attribute(base: Value, node: cst.Attribute) -> Value:
+    places = tuple(p._replace(rank=None) for p in base.places)
+    if not places:
+        places = (Alternative(Place(Where.NAMED, words(node)), None, node),)
+    return Value(Kind.DEVICE, places, base.certainty)
+
+
+def _tensor_attribute(base: Value, attr: str) -> Value:
+    if attr == "shape":
+        return sequence(element=NUMBER)
+    if attr in _HOST_ATTRIBUTES:
+        return Value(Kind.DTYPE) if attr == "dtype" else NUMBER
+    if attr in _TENSOR_VIEWS:
+        facts = base.facts - {"grad", "leaf"} if attr in ("data", "grad") else base.facts - {"leaf"}
+        return base.but(facts=facts - {"fresh"})
+    if attr in ("values", "indices"):  # of the named tuple that max, sort, topk give
+        return base
+    return UNKNOWN
+
+
+@expression(cst.Subscript)
+def subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
+    base = run.evaluate(node.value, env)
+    plain = [e.slice.value for e in node.slice if type(e.slice) is cst.Index]
+    indices = [run.evaluate(i, env) for i in plain]
+    if base.kind is Kind.TENSOR:
+        return _index_tensor(run, node, base, plain, indices)
+    single = len(node.slice) == 1 and len(plain) == 1
+    if base.kind is Kind.MAPPING or base.keys:
+        key = string(plain[0]) if single else None
+        if key is not None and base.keys and key in base.keys:
+            return base.keys[key]
+        if base.element is not None:
+            return base.element
+        return Value(Kind.UNKNOWN, base.places, base.certainty)
+    if base.kind is Kind.SEQUENCE:
+        position = integer(plain[0]) if single else None
+        if position is not None and base.items is not None and -len(base.items) <= position < len(base.items):
+            return base.items[position]
+        if not single:
+            return base.but(items=None)
+        return element_of(base)
+    if base.kind is Kind.ARRAY:
+        return ARRAY
+    if base.kind is Kind.OWNED:
+        return base.element if base.element is not None else Value(Kind.UNKNOWN, base.places, base.certainty)
+    if base.kind is Kind.MODULE:
+        return base.element if base.element is not None else Value(Kind.UNKNOWN, base.places if _is_symbolic(base) else ())
+    if base.kind is Kind.STRING:
+        return Value(Kind.STRING)
+    if base.kind is Kind.UNKNOWN:
+        return Value(Kind.UNKNOWN, tuple(p._replace(rank=None) for p in base.places), min(base.certainty, Certainty.INFERRED))
+    return UNKNOWN
+
+
+def _index_tensor(run: Interpreter, node: cst.Subscript, base: Value, plain: list[Any], indices: list[Value]) -> Value:
+    tensors = [i for i in indices if i.kind is Kind.TENSOR]
+    if tensors:
+        check_index(run, node, base, tensors)
+        for index, value in zip(plain, indices):
+            if value.kind is Kind.TENSOR and ("mask" in value.facts or type(index) is cst.Comparison):
+                emit_sync(run, node, "boolean mask index", value if not value.on_host else base, hidden=True)
+    only_slices = all(type(e.slice) is cst.Slice for e in node.slice)
+    if only_slices or any(v.kind is Kind.NONE for v in indices):
+        rank: int | None = 1 if any(p.rank == 1 for p in base.places) or any(v.kind is Kind.NONE for v in indices) else None
+    elif tensors and all(p.rank == 1 for t in tensors for p in t.places) and all(t.places for t in tensors):
+        rank = 1
+    elif any(type(e.slice) is cst.Slice for e in node.slice):
+        rank = 1
+    elif all(v.kind is Kind.SEQUENCE for v in indices) and indices:
+        rank = 1
+    else:
+        rank = None
+    return base.but(places=with_rank(base.places, rank), facts=base.facts - {"leaf", "fresh", "parameter"}, items=None)
+
+
+_MODULO = frozenset({"periodic"})
+
+
+@expression(cst.BinaryOperation)
+def binary(run: Interpreter, node: cst.BinaryOperation, env: Env) -> Value:
+    """A chain of operators, its left spine walked in a loop since it may have thousands of terms."""
+    spine: list[cst.BinaryOperation] = []
+    left: cst.BaseExpression = node
+    while type(left) is cst.BinaryOperation:
+        spine.append(left)
+        left = left.left
+    value = run.evaluate(left, env)
+    left_node = left
+    for operation in reversed(spine):
+        right = run.evaluate(operation.right, env)
+        value = _operate(run, operation, left_node, value, right)
+        left_node = operation
+    return value
+
+
+def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode, a: Value, b: Value) -> Value:
+    operator = type(node.operator)
+    if operator is cst.Modulo and a.kind not in (Kind.TENSOR, Kind.STRING):
+        return Value(Kind.NUMBER, facts=_MODULO)
+    if a.kind is Kind.TENSOR or b.kind is Kind.TENSOR:
+        if Kind.UNKNOWN in (a.kind, b.kind):
+            known = a if a.kind is Kind.TENSOR else b
+            # The other one may be a tensor elsewhere: then the result is there.
+            unsure = known.on_host or known.certainty is Certainty.GUESSED
+            return known.but(
+                places=() if unsure and _may_hold_tensor(b if known is a else a) else with_rank(known.places, None),
+                facts=(known.facts & {"grad", "loss"}),
+            )
+        result = mix(run, node, operator.__name__, [Operand(left_node, a), Operand(node.right, b)], rank="elementwise" if operator is not cst.MatrixMultiply else None)
+        if "loss" in a.facts | b.facts and all(v.kind is not Kind.TENSOR or "loss" in v.facts for v in (a, b)):
+            return result.but(facts=result.facts | {"loss"})
+        return result
+    if a.kind is b.kind and a.kind in (Kind.NUMBER, Kind.ARRAY, Kind.STRING):
+        return NUMBER if a.kind is Kind.NUMBER else Value(a.kind)
+    if a.kind is Kind.SEQUENCE and b.kind is Kind.SEQUENCE and operator is cst.Add:
+        items = (*a.items, *b.items) if a.items is not None and b.items is not None else None
+        return sequence(items, None if items is not None else join(a.element, b.element) if a.element and b.element else None)
+    if a.kind is Kind.SEQUENCE and operator is cst.Multiply:
+        return a.but(items=None)
+    if Kind.ARRAY in (a.kind, b.kind):
+        return ARRAY
+    if Kind.STRING in (a.kind, b.kind):
+        return Value(Kind.STRING)
+    return UNKNOWN
+
+
+def _may_hold_tensor(value: Value) -> bool:
+    return value.kind is Kind.UNKNOWN
+
+
+_TRUTH_ONLY = (cst.Is, cst.IsNot, cst.In, cst.NotIn)
+
+
+@expression(cst.Comparison)
+def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
+    left = run.evaluate(node.left, env)
+    values = [left, *(run.evaluate(c.comparator, env) for c in node.comparisons)]
+    operators = [type(c.operator) for c in node.comparisons]
+    if len(values) == 2:
+        _compare_devices(run, node, left, values[1], operators[0])
+    if any(v.kind is Kind.TENSOR for v in values) and not any(o in _TRUTH_ONLY for o in operators):
+        nodes = [node.left, *(c.comparator for c in node.comparisons)]
+        result = mix(run, node, "compare", [Operand(n, v) for n, v in zip(nodes, values)])
+        if any(v.kind is Kind.UNKNOWN for v in values) and result.on_host:
+            result = result.at(())
+        return result.but(facts=frozenset({"mask"}))
+    return Value(Kind.NUMBER, tests=_comparison_tests(node, values, operators))
+
+
+def _comparison_tests(node: cst.Comparison, values: list[Value], operators: list[Any]) -> frozenset[str]:
+    tests: set[str] = set()
+    for value in values:
+        if "periodic" in value.facts:
+            tests.add("periodic")
+        tests |= value.tests
+        if value.kind is Kind.DEVICE or "device type" in value.facts:
+            tests.add("accelerator")
+        if value.kind is Kind.STRING and value.name and value.name.split(":")[0] in (*_DEVICE_FAMILIES, "cpu", "gpu"):
+            tests.add("accelerator")
+    names = {dotted(node.left) or ""} | {dotted(c.comparator) or "" for c in node.comparisons}
+    counters = {"step", "i", "idx", "epoch", "batch_idx", "iteration", "it", "iter", "global_step", "t", "n_iter", "batch"}
+    literal = any(integer(c.comparator) is not None for c in node.comparisons) or integer(node.left) is not None
+    if literal and any(n.rsplit(".", 1)[-1] in counters for n in names) and any(o is cst.Equal for o in operators):
+        tests.add("first")
+    if any(o in (cst.Equal, cst.GreaterThan, cst.GreaterThanEqual) for o in operators):
+        last = {n.rsplit(".", 1)[-1] for n in names}
+        if any("interval" in n or "freq" in n or "every" in n or n.startswith(("log_", "print_")) for n in last):
+            tests.add("periodic")
+    if tests & {"accelerator"} and any(o in (cst.NotEqual, cst.IsNot) for o in operators):
+        tests.discard("accelerator")
+        tests.add("no-accelerator")
+    return frozenset(tests)
+
+
+def _compare_devices(run: Interpreter, node: cst.Comparison, left: Value, right: Value, operator: Any) -> None:
+    pair = {left.kind, right.kind}
+    if pair == {Kind.DEVICE, Kind.STRING}:
+        text = left if left.kind is Kind.STRING else right
+        device = right if text is left else left
+        if "torch.device" not in device.facts:
+            return
+        if operator in (cst.Equal, cst.NotEqual):
+            run.emit(Compare(node, run.scene, "device == str", left, right))
+        elif operator in (cst.Is, cst.IsNot):
+            run.emit(Compare(node, run.scene, "device is str", left, right))
+        elif operator in (cst.In, cst.NotIn) and text is left:
+            run.emit(Compare(node, run.scene, "str in device", left, right))
+    elif operator in (cst.Is, cst.IsNot) and Kind.STRING in pair:
+        text = left if left.kind is Kind.STRING else right
+        if text.name and text.name.split(":")[0] in (*_DEVICE_FAMILIES, "cpu"):
+            run.emit(Compare(node, run.scene, "device is str", left, right))
+
+
+@expression(cst.BooleanOperation)
+def boolean(run: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
+    left = run.evaluate(node.left, env)
+    scene = run.scene
+    is_and = type(node.operator) is cst.And
+    tests = left.tests if is_and else negated(left.tests)
+    key = condition(node.left)
+    if key is not None and not is_and:
+        key = (key[0], not key[1])
+    with run.under(tests, key):
+        right = run.evaluate(node.right, env)
+    run.scene = scene
+    run.truths[node.left], run.truths[node.right] = left, right
+    if Kind.TENSOR in (left.kind, right.kind) and left.kind in (Kind.TENSOR, Kind.NONE, Kind.UNKNOWN):
+        return join(left, right)
+    if left.kind is right.kind and left.kind in (Kind.DEVICE, Kind.STRING):
+        return join(left, right)
+    if Kind.DEVICE in (left.kind, right.kind):
+        return left if left.kind is Kind.DEVICE else right
+    return Value(Kind.NUMBER if left.kind is right.kind is Kind.NUMBER else Kind.UNKNOWN, tests=left.tests | right.tests)
+
+
+@expression(cst.UnaryOperation)
+def unary(run: Interpreter, node: cst.UnaryOperation, env: Env) -> Value:
+    value = run.evaluate(node.expression, env)
+    if type(node.operator) is cst.Not:
+        if value.kind is Kind.TENSOR:
+            run.truths[node] = value
+            return value
+        return Value(Kind.NUMBER, tests=negated(value.tests))
+    return value.but(facts=value.facts - {"fresh", "leaf", "parameter"}) if value.kind is Kind.TENSOR else value
+
+
+@expression(cst.IfExp)
+def conditional(run: Interpreter, node: cst.IfExp, env: Env) -> Value:
+    test = run.evaluate(node.test, env)
+    truth_test(run, node.test, test)
+    key = condition(node.test)
+    opposite = (key[0], not key[1]) if key is not None else None
+    with run.under(test.tests, key):
+        yes = run.evaluate(node.body, env)
+    with run.under(negated(test.tests), opposite):
+        no = run.evaluate(node.orelse, env)
+    if {yes.kind, no.kind} <= {Kind.STRING, Kind.DEVICE} and yes.kind is not Kind.NONE:
+        chosen = _choice(run, node, test, yes, no)
+        if chosen is not None:
+            return chosen
+    if yes.kind is no.kind is Kind.NUMBER:
+        return Value(Kind.NUMBER, tests=test.tests if test.tests else yes.tests & no.tests)
+    if yes.kind is Kind.NONE and no.kind is Kind.UNKNOWN or no.kind is Kind.NONE and yes.kind is Kind.UNKNOWN:
+        return yes if no.kind is Kind.NONE else no
+    result = join(yes, no)
+    return result
+
+
+def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Value) -> Value | None:
+    """`"cuda" if torch.cuda.is_available() else "cpu"`: a device that is somewhere, nobody knows where."""
+    texts = [v.name for v in (yes, no) if v.kind is Kind.STRING and v.name]
+    families = {t.split(":")[0] for t in texts}
+    if not families & {*_DEVICE_FAMILIES, "cpu", "gpu"} and Kind.DEVICE not in (yes.kind, no.kind):
+        return None
+    vendor = next((t for t in texts if t.split(":")[0] in _DEVICE_FAMILIES), "")
+    if vendor and "cpu" in families and len(texts) == 2:
+        api = "is_available" if test.tests & {"accelerator", "no-accelerator"} else ""
+        run.emit(DeviceName(node, run.scene, vendor.split(":")[0], "choice", api, literal=vendor))
+    places = (Alternative(Place(Where.NAMED, words(node) if "…" not in words(node) else "device"), None, node),)
+    facts = yes.facts & no.facts & {"torch.device"} if yes.kind is no.kind else frozenset()
+    return Value(Kind.DEVICE, places, facts=facts, tests=test.tests)
+
+
+@expression(cst.Tuple, cst.List, cst.Set)
+def display(run: Interpreter, node: cst.Tuple | cst.List | cst.Set, env: Env) -> Value:
+    items = tuple(run.evaluate(e.value, env) for e in node.elements)
+    if any(type(e) is cst.StarredElement for e in node.elements):
+        element: Value | None = None
+        for e, item in zip(node.elements, items):
+            part = element_of(item) if type(e) is cst.StarredElement else item
+            element = part if element is None else join(element, part)
+        return Value(Kind.SEQUENCE, element=element)
+    value = sequence(items)
+    if items and all("fresh" in i.facts for i in items):
+        value = value.but(facts=frozenset({"fresh"}))
+    return value
+
+
+@expression(cst.Dict)
+def dictionary(run: Interpreter, node: cst.Dict, env: Env) -> Value:
+    element: Value | None = None
+    keys: dict[str, Value] = {}
+    for item in node.elements:
+        value = run.evaluate(item.value, env)
+        if type(item) is cst.DictElement:
+            run.evaluate(item.key, env)
+            key = string(item.key)
+            if key is not None:
+                keys[key] = value
+        else:
+            value = element_of(value)
+        element = value if element is None else join(element, value)
+    return Value(Kind.MAPPING, element=element, keys=keys or None)
+
+
+def _comprehend(run: Interpreter, clause: cst.CompFor, env: Env) -> None:
+    iterable = run.evaluate(clause.iter, env)
+    bind(run, clause.target, element_of(iterable), env, None)
+    for test in clause.ifs:
+        value = run.evaluate(test.test, env)
+        truth_test(run, test.test, value)
+    if clause.inner_for_in is not None:
+        _comprehend(run, clause.inner_for_in, env)
+
+
+@expression(cst.ListComp, cst.GeneratorExp, cst.SetComp)
+def comprehension(run: Interpreter, node: cst.ListComp, env: Env) -> Value:
+    inner = dict(env)
+    _comprehend(run, node.for_in, inner)
+    element = run.evaluate(node.elt, inner)
+    return Value(Kind.SEQUENCE, element=element, facts=element.facts & {"fresh"})
+
+
+@expression(cst.DictComp)
+def dict_comprehension(run: Interpreter, node: cst.DictComp, env: Env) -> Value:
+    inner = dict(env)
+    _comprehend(run, node.for_in, inner)
+    run.evaluate(node.key, inner)
+    element = run.evaluate(node.value, inner)
+    return Value(Kind.MAPPING, element=element, facts=element.facts & {"fresh"})
+
+
+@expression(cst.Integer, cst.Float, cst.Imaginary)
+def number(run: Interpreter, node: cst.CSTNode, env: Env) -> Value:
+    return NUMBER
+
+
+@expression(cst.SimpleString)
+def text(run: Interpreter, node: cst.SimpleString, env: Env) -> Value:
+    return Value(Kind.STRING, name=string(node))
+
+
+@expression(cst.ConcatenatedString)
+def concatenated(run: Interpreter, node: cst.ConcatenatedString, env: Env) -> Value:
+    for part in (node.left, node.right):
+        run.evaluate(part, env)
+    return Value(Kind.STRING)
+
+
+@expression(cst.FormattedString)
+def formatted(run: Interpreter, node: cst.FormattedString, env: Env) -> Value:
+    family: str | None = None
+    for part in node.parts:
+        if type(part) is cst.FormattedStringExpression:
+            value = run.evaluate(part.expression, env)
+            if value.kind is Kind.TENSOR:
+                emit_sync(run, part.expression, "f-string", value, hidden=True)
+        elif type(part) is cst.FormattedStringText and family is None:
+            family = part.value.split(":")[0] if ":" in part.value else None
+    if family in _DEVICE_FAMILIES:
+        return Value(Kind.STRING, name=f"{family}:", facts=frozenset({"formatted"}))
+    return Value(Kind.STRING)
+
+
+@expression(cst.NamedExpr)
+def named(run: Interpreter, node: cst.NamedExpr, env: Env) -> Value:
+    value = run.evaluate(node.value, env)
+    bind(run, node.target, value, env, node.value)
+    return value
+
+
+@expression(cst.StarredElement)
+def starred(run: Interpreter, node: cst.StarredElement, env: Env) -> Value:
+    return run.evaluate(node.value, env)
+
+
+@expression(cst.Lambda)
+def lambda_(run: Interpreter, node: cst.Lambda, env: Env) -> Value:
+    inner = dict(env)
+    for parameter in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params):
+        inner[parameter.name.value] = UNKNOWN
+    scene = run.scene
+    # It runs later, perhaps never in this loop.
+    run.scene = scene._replace(loops=(), hot=False)
+    result = run.evaluate(node.body, inner)
+    run.scene = scene
+    return Value(Kind.FUNCTION, element=result)
+
+
+@expression(cst.Await)
+def await_(run: Interpreter, node: cst.Await, env: Env) -> Value:
+    return run.evaluate(node.expression, env)
+
+
+@expression(cst.Yield)
+def yield_(run: Interpreter, node: cst.Yield, env: Env) -> Value:
+    if node.value is None:
+        return UNKNOWN
+    if type(node.value) is cst.From:
+        value = element_of(run.evaluate(node.value.item, env))
+    else:
+        value = run.evaluate(node.value, env)
+    run.frame.yields = value if run.frame.yields is None else join(run.frame.yields, value)
+    return UNKNOWN

@@ -1,0 +1,268 @@
+"""The state of one interpretation: what is known at a point of the program, and how events leave it."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from torchlint.placement.events import Event, Move, Sync, Use
+from torchlint.placement.scene import Scene
+from torchlint.placement.syntax import dotted
+from torchlint.placement.usage import FileUsage, Usage
+from torchlint.placement.values import UNKNOWN, Alternative, Certainty, Kind, Value, join, narrowed
+
+if TYPE_CHECKING:
+    from torchlint.placement.definitions import Class, Function
+    from torchlint.placement.project import Project
+
+Env = dict[str, Value]
+
+#: How deep summaries are asked for from within summaries.
+MOST_NESTED_SUMMARIES = 25
+#: Passes over a loop body: two reach what the widening of alternatives allows.
+LOOP_PASSES = 2
+
+_BUILTINS = frozenset(dir(builtins))
+
+Evaluate = Callable[["Interpreter", Any, Env], Value]
+Execute = Callable[["Interpreter", Any, Env], "Outcome | None"]
+
+EXPRESSIONS: dict[type[cst.CSTNode], Evaluate] = {}
+STATEMENTS: dict[type[cst.CSTNode], Execute] = {}
+
+
+def expression(*kinds: type[cst.CSTNode]) -> Callable[[Evaluate], Evaluate]:
+    """Register how an expression is evaluated."""
+
+    def register(function: Evaluate) -> Evaluate:
+        for kind in kinds:
+            EXPRESSIONS[kind] = function
+        return function
+
+    return register
+
+
+def statement(*kinds: type[cst.CSTNode]) -> Callable[[Execute], Execute]:
+    """Register how a statement is executed."""
+
+    def register(function: Execute) -> Execute:
+        for kind in kinds:
+            STATEMENTS[kind] = function
+        return function
+
+    return register
+
+
+class Outcome:
+    """How a statement ends: `ended` if nothing after it runs; else what holds from here on."""
+
+    __slots__ = ("condition", "ended", "tests")
+
+    def __init__(
+        self, ended: bool = False, tests: frozenset[str] = frozenset(), condition: tuple[str, bool] | None = None
+    ) -> None:
+        self.ended = ended
+        self.tests = tests
+        self.condition = condition
+
+
+ENDED = Outcome(ended=True)
+
+
+class Frame:
+    """One function (or the module) while it is interpreted."""
+
+    __slots__ = ("exits", "function", "global_names", "outer", "returns", "self_name", "usage", "yields")
+
+    def __init__(self, function: Function | None, outer: tuple[Env, ...], usage: Usage) -> None:
+        self.function = function
+        self.outer = outer
+        self.usage = usage
+        #: What the method calls its instance; empty outside of methods.
+        self.self_name = ""
+        self.returns: list[tuple[cst.CSTNode, Value]] = []
+        self.yields: Value | None = None
+        self.global_names: set[str] = set()
+        #: Environments at `continue` and `break`, one list a loop.
+        self.exits: list[list[Env]] = []
+
+
+class Interpreter:
+    """Interprets one module: statement by statement, functions when something asks for their summary."""
+
+    def __init__(self, module: cst.Module, path: str, project: Project | None = None, *, silent: bool = False) -> None:
+        self.module = module
+        self.path = path
+        self.project = project
+        #: A module that another one imports is interpreted for its summaries, not for its events.
+        self.silent = silent
+        self.usage = FileUsage(module)
+        self.globals: Env = {}
+        self.frame = Frame(None, (), self.usage.scopes[0])
+        self.scene = Scene(default_device=self.usage.sets_default_device, is_test=_is_test_path(path))
+        self.functions: list[Function] = []
+        self.classes: list[Class] = []
+        self.events: dict[tuple[Any, ...], Event] = {}
+        #: Moves whose result is bound to a loop variable only.
+        self.move_uses: dict[cst.CSTNode, Use] = {}
+        #: Creation nodes of modules that were moved through a list, an attribute or another alias.
+        self.moved_elsewhere: set[cst.CSTNode] = set()
+        #: Where the current device context puts new tensors; None outside of one.
+        self.context_places: tuple[Alternative, ...] | None = None
+        #: What each value-producing node of interest evaluated to, for `--show-placement`.
+        self.bound: dict[cst.CSTNode, Value] = {}
+        #: The values of the sides of `and`/`or`, for the waits that their truth costs.
+        self.truths: dict[cst.CSTNode, Value] = {}
+        #: `numpy()` calls and the tensors they are made on.
+        self.numpy_calls: list[tuple[cst.CSTNode, Value]] = []
+        self.failures: list[tuple[cst.CSTNode, str]] = []
+        self.torch_imported = False
+        self.depth = 0
+
+    # ------------------------------------------------------------------ values
+
+    def evaluate(self, node: cst.CSTNode, env: Env) -> Value:
+        handler = EXPRESSIONS.get(type(node))
+        return UNKNOWN if handler is None else handler(self, node, env)
+
+    def lookup(self, name: str, env: Env) -> Value | None:
+        """The value of a name (or of a dotted name that was assigned), None where it is not bound."""
+        value = env.get(name)
+        if value is None:
+            for outer in self.frame.outer:
+                value = outer.get(name)
+                if value is not None:
+                    break
+            else:
+                value = self.globals.get(name)
+                if value is None:
+                    return Value(Kind.API, name=f"builtins.{name}") if name in _BUILTINS else None
+        return narrowed(value, self.scene.conditions)
+
+    def with_evidence(self, name: str, value: Value) -> Value:
+        """What use says of an otherwise unknown value that is bound to `name`."""
+        if value.kind is not Kind.UNKNOWN:
+            return value
+        from torchlint.placement.evidence import kind_from_use
+
+        kind = kind_from_use(name, self.frame.usage)
+        if kind is None:
+            return value
+        return value.but(kind=kind, certainty=min(value.certainty, Certainty.INFERRED))
+
+    # ------------------------------------------------------------------ statements
+
+    def block(self, body: Iterable[cst.CSTNode], env: Env) -> bool:
+        """Run statements; True if the end is not reached."""
+        before = self.scene
+        ended = False
+        for node in body:
+            if type(node) is cst.SimpleStatementLine:
+                for small in node.body:
+                    handler = STATEMENTS.get(type(small))
+                    outcome = handler(self, small, env) if handler is not None else None
+                    if outcome is not None and outcome.ended:
+                        ended = True
+            else:
+                handler = STATEMENTS.get(type(node))
+                outcome = handler(self, node, env) if handler is not None else None
+                if outcome is not None:
+                    if outcome.ended:
+                        ended = True
+                    elif outcome.tests or outcome.condition:
+                        # The other branch left: what it tested is false from here on.
+                        self.scene = _under(self.scene, outcome.tests, outcome.condition)
+            if ended:
+                break
+        self.scene = before
+        return ended
+
+    def suite(self, body: cst.BaseSuite, env: Env) -> bool:
+        if type(body) is cst.IndentedBlock:
+            return self.block(body.body, env)
+        return self.block([cst.SimpleStatementLine(body=list(body.body))], env)  # type: ignore[arg-type]
+
+    @contextmanager
+    def under(self, tests: frozenset[str], condition: tuple[str, bool] | None) -> Iterator[None]:
+        """While a condition holds."""
+        before = self.scene
+        self.scene = _under(before, tests, condition)
+        try:
+            yield
+        finally:
+            self.scene = before
+
+    # ------------------------------------------------------------------ events
+
+    def emit(self, event: Event, *extra: Any) -> None:
+        """Let an event leave, once for a node; a later pass over a loop may know more."""
+        if self.silent:
+            return
+        key = (type(event), event.node, *extra)
+        old = self.events.get(key)
+        if old is None or (isinstance(old, Move | Sync) and _knows_more(event, old)):
+            self.events[key] = event
+
+    @property
+    def usage_here(self) -> Usage:
+        return self.frame.usage
+
+
+def _knows_more(new: Event, old: Event) -> bool:
+    before, after = getattr(old, "value", None), getattr(new, "value", None)
+    return before is not None and after is not None and before.kind is Kind.UNKNOWN and after.kind is not Kind.UNKNOWN
+
+
+def _under(scene: Scene, tests: frozenset[str], condition: tuple[str, bool] | None) -> Scene:
+    if not tests and condition is None:
+        return scene
+    return scene._replace(
+        tests=scene.tests | tests,
+        conditions=scene.conditions if condition is None else scene.conditions | {condition},
+    )
+
+
+_OPPOSITE = {"accelerator": "no-accelerator", "no-accelerator": "accelerator", "periodic": "between", "flag": "flag"}
+
+
+def negated(tests: frozenset[str]) -> frozenset[str]:
+    """What is known where a test is false."""
+    if not tests:
+        return tests
+    return frozenset(_OPPOSITE[t] for t in tests if t in _OPPOSITE)
+
+
+def join_env(a: Env, b: Env) -> Env:
+    """The environment where two paths meet. A name that only one of them bound keeps its value."""
+    result = dict(a)
+    for name, value in b.items():
+        old = result.get(name)
+        result[name] = value if old is None else old if old is value else join(old, value)
+    return result
+
+
+def replace_env(env: Env, new: Env) -> None:
+    env.clear()
+    env.update(new)
+
+
+def forget_below(name: str, env: Env) -> None:
+    """Drop what is known of `name.attribute` once `name` is bound anew."""
+    prefix = name + "."
+    for key in [k for k in env if k.startswith(prefix)]:
+        del env[key]
+
+
+def _is_test_path(path: str) -> bool:
+    parts = path.replace("\\", "/").split("/")
+    last = parts[-1]
+    return last.startswith("test_") or last.endswith("_test.py") or last == "conftest.py" or "tests" in parts[:-1] or "test" in parts[:-1]
+
+
+def key_of(node: cst.CSTNode) -> str | None:
+    """The name under which an environment knows an expression."""
+    return dotted(node)

@@ -1,0 +1,223 @@
+"""Calls of builtins and of libraries other than torch."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from torchlint.placement.arguments import Arguments
+from torchlint.placement.definitions import Class
+from torchlint.placement.events import Clock, Env as EnvironmentEvent, Operand
+from torchlint.placement.frameworks_bridge import framework_call
+from torchlint.placement.functions import summarise
+from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.operations import emit_sync, mix
+from torchlint.placement.syntax import dotted, string
+from torchlint.placement.values import (
+    ARRAY,
+    NUMBER,
+    UNKNOWN,
+    Alternative,
+    Certainty,
+    Kind,
+    Value,
+    element_of,
+    join,
+    sequence,
+    with_rank,
+)
+
+_CONVERSIONS = frozenset(["float", "int", "bool", "complex"])
+_TO_TEXT = frozenset(["print", "str", "repr", "format"])
+_NUMPY_NUMBERS = frozenset(
+    "mean sum max min std var median prod any all argmax argmin dot allclose array_equal count_nonzero percentile".split()
+)
+_CLOCKS = frozenset(["time.time", "time.perf_counter", "time.monotonic", "time.process_time", "timeit.default_timer", "time.perf_counter_ns", "time.time_ns"])
+
+
+def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    """A call of a Python builtin."""
+    given = arguments.positional
+    first = given[0].value if given else UNKNOWN
+    if name in _CONVERSIONS:
+        if given:
+            emit_sync(run, node, f"{name}()", first)
+        return NUMBER
+    if name in _TO_TEXT:
+        for operand in given:
+            emit_sync(run, operand.node, f"{name}()", operand.value, hidden=True)
+        return Value(Kind.STRING, first.places if first.kind is Kind.DEVICE else (), facts=frozenset({"device type"}) if first.kind is Kind.DEVICE else frozenset())
+    if name == "range":
+        return sequence(element=NUMBER).but(tests=frozenset().union(*(o.value.tests for o in given)))
+    if name in ("len", "isinstance", "hasattr", "id", "type", "hash", "callable", "ord", "round", "abs", "pow", "divmod"):
+        if name in ("round", "abs") and first.kind is Kind.TENSOR:
+            return first
+        return Value(Kind.NUMBER, tests=first.tests)
+    if name == "enumerate":
+        return sequence(element=sequence((NUMBER, element_of(first)))).but(tests=first.tests)
+    if name == "zip":
+        return sequence(element=sequence(tuple(element_of(o.value) for o in given)))
+    if name in ("list", "tuple", "reversed", "sorted", "iter", "set", "frozenset"):
+        if first.kind in (Kind.SEQUENCE, Kind.LOADER) and name in ("list", "tuple", "iter"):
+            return first
+        return sequence(element=element_of(first)) if given else sequence(())
+    if name == "next":
+        return element_of(first)
+    if name == "map":
+        return sequence(element=_mapped(run, node, given))
+    if name == "filter":
+        return sequence(element=element_of(given[1].value)) if len(given) > 1 else UNKNOWN
+    if name in ("sum", "max", "min"):
+        return _reduced(run, name, node, given, first)
+    if name == "dict":
+        keys = {k: v for k, v in arguments.values().items()}
+        element: Value | None = None
+        for value in keys.values():
+            element = value if element is None else join(element, value)
+        return Value(Kind.MAPPING, element=element, keys=keys or None)
+    if name == "getattr" and len(given) >= 2:
+        text = string(given[1].node)
+        if text is not None and first.kind is Kind.API:
+            return Value(Kind.API, name=f"{first.name}.{text}")
+        return UNKNOWN
+    if name in ("any", "all"):
+        inner = element_of(first)
+        if inner.kind is Kind.TENSOR:
+            emit_sync(run, node, f"{name}()", inner, hidden=True)
+        return NUMBER
+    return UNKNOWN
+
+
+def _mapped(run: Interpreter, node: cst.Call, given: list[Operand]) -> Value:
+    if len(given) < 2:
+        return UNKNOWN
+    function = given[0].value
+    inner = element_of(given[1].value)
+    if function.kind is Kind.FUNCTION and function.ref is not None:
+        from torchlint.placement.functions import call_function
+
+        return call_function(run, function.ref, node, [Operand(given[1].node, inner)], {})
+    if function.kind is Kind.FUNCTION and function.element is not None:
+        return function.element
+    if function.name in ("builtins.int", "builtins.float", "builtins.str"):
+        return NUMBER
+    return UNKNOWN
+
+
+def _reduced(run: Interpreter, name: str, node: cst.Call, given: list[Operand], first: Value) -> Value:
+    values = [o.value for o in given]
+    inner = element_of(first) if len(given) == 1 or name == "sum" else first
+    if inner.kind is Kind.TENSOR:
+        if name == "sum":
+            return mix(run, node, "sum", [Operand(given[0].node, inner)]).but(facts=inner.facts & {"grad", "loss"})
+        emit_sync(run, node, f"{name}()", inner, hidden=True)
+        return inner
+    if len(values) > 1 and any(v.kind is Kind.TENSOR for v in values):
+        known = next(v for v in values if v.kind is Kind.TENSOR)
+        emit_sync(run, node, f"{name}()", known, hidden=True)
+        return known
+    return NUMBER if inner.kind is Kind.NUMBER else UNKNOWN
+
+
+def library_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value | None:
+    """A call of a library's function by qualified name; None where nothing is known of it."""
+    root, _, rest = name.partition(".")
+    last = name.rsplit(".", 1)[-1]
+    if root in ("numpy", "scipy", "jax", "cupy"):
+        return _numpy(run, rest, last, node, arguments)
+    if root in ("math", "random", "statistics"):
+        if root == "math":
+            for operand in arguments.positional:
+                emit_sync(run, node, name, operand.value)
+        return NUMBER if root == "math" or last in ("random", "randint", "uniform", "randrange", "gauss") else UNKNOWN
+    if name in _CLOCKS:
+        run.emit(Clock(node, run.scene, name))
+        return NUMBER
+    if name in ("copy.deepcopy", "copy.copy"):
+        return (arguments.value("x", 0) or UNKNOWN).but(ref=(arguments.value("x", 0) or UNKNOWN).ref)
+    if name in ("os.environ.setdefault", "os.putenv") and arguments.positional:
+        text = string(arguments.positional[0].node)
+        if text is not None:
+            run.emit(EnvironmentEvent(node, run.scene, text, run.torch_imported))
+        return UNKNOWN
+    if root in ("tqdm", "alive_progress", "rich") or last in ("tqdm", "trange", "track", "progress_bar"):
+        if last == "trange":
+            return sequence(element=NUMBER)
+        return arguments.value("iterable", 0) or UNKNOWN
+    if root == "itertools":
+        return _itertools(last, arguments)
+    if name in ("collections.OrderedDict", "collections.defaultdict"):
+        return Value(Kind.MAPPING)
+    if name == "collections.deque":
+        return sequence(element=element_of(arguments.positional[0].value)) if arguments.positional else Value(Kind.SEQUENCE)
+    if name == "functools.partial":
+        return UNKNOWN
+    if root in ("os", "sys", "re", "json", "pathlib", "logging", "datetime", "csv", "argparse", "time", "glob", "shutil", "warnings", "matplotlib", "PIL", "cv2", "pandas", "sklearn"):
+        return _host_library(run, root, arguments)
+    return framework_call(run, name, node, arguments, env)
+
+
+def _host_library(run: Interpreter, root: str, arguments: Arguments) -> Value:
+    return ARRAY if root in ("cv2", "sklearn") else UNKNOWN
+
+
+def _itertools(last: str, arguments: Arguments) -> Value:
+    given = [o.value for o in arguments.positional]
+    if last in ("chain", "cycle", "islice", "takewhile", "dropwhile") and given:
+        source = given[-1] if last in ("takewhile", "dropwhile") else given[0]
+        element = element_of(source)
+        if last == "chain":
+            for value in given[1:]:
+                element = join(element, element_of(value))
+        return sequence(element=element)
+    if last in ("product", "zip_longest"):
+        return sequence(element=sequence(tuple(element_of(v) for v in given)))
+    if last == "count":
+        return sequence(element=NUMBER)
+    return UNKNOWN
+
+
+def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Arguments) -> Value:
+    for operand in arguments.positional:
+        if operand.value.kind is Kind.TENSOR and not operand.value.on_host:
+            emit_sync(run, operand.node, f"numpy.{rest}", operand.value, hidden=True)
+    if last in _NUMPY_NUMBERS and "axis" not in arguments.named and len(arguments.positional) < 2:
+        return NUMBER
+    if rest.startswith("random.") and not arguments.all():
+        return NUMBER
+    return ARRAY
+
+
+def batch_of(run: Interpreter, dataset: Value, arguments: Arguments, node: cst.Call) -> Value | None:
+    """What a DataLoader over a dataset yields, where that is known."""
+    if arguments.find("collate_fn") is not None or arguments.find("batch_sampler") is not None and dataset.element is None:
+        return None
+    if run.scene.default_device:
+        return None
+    element = dataset.element
+    if element is None and isinstance(dataset.ref, Class):
+        get = dataset.ref.method("__getitem__")
+        if get is not None and get.state != "running":
+            summarise(get)
+            element = get.result
+    if element is None:
+        return None
+    return _batched(element, node)
+
+
+def _batched(value: Value, node: cst.Call) -> Value:
+    """default_collate stacks tensors where they are; numbers and arrays become tensors on the CPU."""
+    if value.kind is Kind.TENSOR:
+        return value.but(places=with_rank(value.places, 1), facts=frozenset())
+    if value.kind in (Kind.NUMBER, Kind.ARRAY):
+        from torchlint.placement.values import HOST
+
+        return Value(Kind.TENSOR, (Alternative(HOST, 1, node),), Certainty.INFERRED)
+    if value.kind is Kind.SEQUENCE and value.items is not None:
+        return sequence(tuple(_batched(i, node) for i in value.items))
+    if value.kind is Kind.MAPPING:
+        keys = {k: _batched(v, node) for k, v in value.keys.items()} if value.keys else None
+        return Value(Kind.MAPPING, keys=keys, element=_batched(value.element, node) if value.element is not None else None)
+    return UNKNOWN
+
+
+__all__ = ["batch_of", "builtin_call", "dotted", "library_call"]

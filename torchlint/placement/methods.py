@@ -1,0 +1,585 @@
+"""Method calls: moves, tensor methods, Modules, optimizers, scalers, containers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement import torch_api
+from torchlint.placement.arguments import Arguments
+from torchlint.placement.classes import register, start_analysis
+from torchlint.placement.definitions import Class, Function
+from torchlint.placement.devices import device_places, name_device
+from torchlint.placement.events import (
+    Accumulate,
+    Backward,
+    DeviceName,
+    GradUse,
+    Mix,
+    Move,
+    Operand,
+    Pin,
+    Scaler,
+    Step,
+    Use,
+)
+from torchlint.placement.evidence import distinguishes_tensor
+from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.operations import emit_sync, mix
+from torchlint.placement.syntax import dotted, string, words
+from torchlint.placement.torch_calls import bound_operands, result_of
+from torchlint.placement.values import (
+    ARRAY,
+    HOST,
+    NUMBER,
+    UNKNOWN,
+    Alternative,
+    Certainty,
+    Kind,
+    Place,
+    Value,
+    Where,
+    element_of,
+    join,
+    sequence,
+    tensor,
+    with_rank,
+)
+
+if TYPE_CHECKING:
+    from torchlint.placement.torch_api import Binding
+
+_MOVES = frozenset(["to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "half", "float", "double", "bfloat16", "type", "type_as", "to_empty"])
+_PLACING = frozenset(["to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "to_empty"])
+
+
+def method_call(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, receiver: Value, arguments: Arguments, env: Env
+) -> Value:
+    """`receiver.name(...)`."""
+    name = func.attr.value
+    own = _own_method(receiver, name)
+    if own is not None:
+        from torchlint.placement.calls import project_call
+
+        result = project_call(run, own, node, arguments, env)
+        if name in _PLACING and receiver.kind in (Kind.MODULE, Kind.OBJECT):
+            return receiver.at(()) if result.kind in (Kind.UNKNOWN, Kind.NONE) else result
+        from torchlint.placement.classes import _at_instance
+
+        return _at_instance(result, receiver) if receiver.kind is Kind.MODULE else result
+    handler = _BY_KIND.get(receiver.kind)
+    if name in _MOVES and receiver.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.MODULE):
+        return move(run, node, func, name, receiver, arguments, env)
+    if handler is not None:
+        return handler(run, node, func, name, receiver, arguments, env)
+    return UNKNOWN
+
+
+def _own_method(receiver: Value, name: str) -> Function | None:
+    if isinstance(receiver.ref, Class) and receiver.kind in (Kind.MODULE, Kind.OBJECT, Kind.OPTIMIZER, Kind.CLASS, Kind.DATASET):
+        cls: Class = receiver.ref
+        if name in cls.attributes and name not in cls.methods:
+            return None
+        if cls.state == "new":
+            start_analysis(cls)
+        return cls.method(name)
+    return None
+
+
+# ---------------------------------------------------------------------- moves
+
+
+def move(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
+) -> Value:
+    """`.to(...)`, `.cuda()`, `.cpu()`, `.half()`, `.type(...)` and their like."""
+    target, dtype = _target(run, node, name, value, arguments)
+    non_blocking = arguments.find("non_blocking", 1) is not None and name in ("to", "cuda", "cpu")
+    rank = value.places[0].rank if len({p.rank for p in value.places}) == 1 and value.places else None
+    places = value.places if target is None else with_rank(target, rank)
+    facts = value.facts - {"pending", "pinned"}
+    if value.kind is not Kind.MODULE:
+        facts |= {"fresh"}
+        if target is not None:
+            facts -= {"leaf", "parameter", "buffer", "assumed"}
+        if target is not None and non_blocking and _all_host(target):
+            facts |= {"pending"}
+    result = value.but(places=places, facts=facts, element=None if value.kind is Kind.UNKNOWN else value.element)
+    event = Move(
+        node, run.scene, name, func.value, value, result, target is not None, target or (), dtype, non_blocking,
+        run.move_uses.get(node, Use.USED),
+    )  # fmt: skip
+    run.emit(event)
+    if name == "cuda":
+        run.emit(DeviceName(node, run.scene, "cuda", "cuda()", "cuda", value))
+    if target is not None and _all_host(target) and value.kind is Kind.TENSOR:
+        emit_sync(run, node, "cpu", value)
+    if value.kind is Kind.MODULE and target is not None:
+        _note_module_move(run, func.value, value)
+        from torchlint.placement.calls import moved_in_place
+
+        moved_in_place(run, func.value, dotted(func.value), value, result, env)
+    return result
+
+
+def _all_host(places: tuple[Alternative, ...]) -> bool:
+    return bool(places) and all(p.place.is_host for p in places)
+
+
+def _note_module_move(run: Interpreter, receiver: cst.BaseExpression, value: Value) -> None:
+    function = run.frame.function
+    if function is not None:
+        for alternative in value.places:
+            if alternative.place.where is Where.OF_CALLER:
+                function.moved.add(alternative.place.name)
+
+
+def _target(
+    run: Interpreter, node: cst.Call, name: str, value: Value, arguments: Arguments
+) -> tuple[tuple[Alternative, ...] | None, str | None]:
+    """Where a move goes (None: it stays), and the dtype it sets."""
+    if name == "cuda":
+        return (Alternative(Place(Where.NAMED, "cuda"), None, node),), None
+    if name == "cpu":
+        return (Alternative(HOST, None, node),), None
+    if name in ("xpu", "npu", "hpu", "mps"):
+        return (Alternative(Place(Where.NAMED, name), None, node),), None
+    if name in ("half", "float", "double", "bfloat16"):
+        return None, name
+    if name == "type":
+        return _type_target(run, node, arguments)
+    if name == "type_as":
+        other = arguments.value("other", 0)
+        return (tuple(p._replace(rank=None, origin=node) for p in other.places) if other is not None else ()), None
+    dtype = None
+    given = arguments.find("device") or arguments.find("other")
+    for operand in arguments.positional:
+        if operand.value.kind is Kind.DTYPE or (dotted(operand.node) or "").endswith("dtype"):  # type: ignore[arg-type]
+            dtype = operand.value.name or "unknown"
+        elif given is None:
+            given = operand
+    named_dtype = arguments.value("dtype")
+    if named_dtype is not None:
+        dtype = named_dtype.name or "unknown"
+    if given is None:
+        if arguments.starred or arguments.unpacked:
+            return (), dtype
+        return None, dtype
+    if given.value.kind is Kind.STRING:
+        name_device(run, given.node, given.value, "literal", "to")
+    if given.value.kind is Kind.NUMBER and dtype is not None:
+        return None, dtype
+    return device_places(run, given, node, sure="device" in arguments.named), dtype
+
+
+def _type_target(run: Interpreter, node: cst.Call, arguments: Arguments) -> tuple[tuple[Alternative, ...] | None, str | None]:
+    kind = arguments.value("dtype", 0)
+    if kind is None:
+        return None, None
+    name = kind.name or ""
+    if kind.kind is Kind.DTYPE:
+        return None, name
+    if name.startswith("torch.cuda.") and name.endswith("Tensor"):
+        where = arguments.find("dtype", 0)
+        if where is not None and kind.kind is Kind.STRING:
+            run.emit(DeviceName(node, run.scene, "cuda", "tensor type", name))
+        return (Alternative(Place(Where.NAMED, "cuda"), None, node),), name
+    if name.startswith("torch.") and name.endswith("Tensor"):
+        return (Alternative(HOST, None, node),), name
+    return (), None
+
+
+# ---------------------------------------------------------------------- tensors
+
+_LOSSY = frozenset({"fresh", "leaf", "parameter", "buffer", "mask", "loss", "pinned"})
+
+
+def _tensor_method(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
+) -> Value:
+    if name in ("item", "tolist"):
+        emit_sync(run, node, name, value)
+        return NUMBER if name == "item" else sequence(element=NUMBER)
+    if name == "numpy":
+        if not any(k in arguments.named for k in ("force",)):
+            run.numpy_calls.append((node, value))
+        emit_sync(run, node, "numpy", value)
+        return ARRAY
+    if name == "backward":
+        run.emit(Backward(node, run.scene, value, "scaled" in value.facts))
+        return NUMBER
+    if name in ("detach", "detach_"):
+        return value.but(facts=value.facts - {"grad", "leaf", "parameter", "fresh"})
+    if name == "requires_grad_":
+        return value.but(facts=value.facts | {"grad", "leaf"})
+    if name == "pin_memory":
+        run.emit(Pin(node, run.scene, value))
+        return value.but(facts=value.facts | {"pinned"})
+    if name in torch_api.RETURNS_HOST:
+        if name in torch_api.HIDDEN_SYNC_METHODS:
+            emit_sync(run, node, name, value, hidden=True)
+        return sequence(element=NUMBER) if name in ("size", "stride") and not arguments.positional else NUMBER
+    if name in torch_api.FOLLOWS_RECEIVER:
+        device = arguments.find("device")
+        if device is not None:
+            return tensor(with_rank(device_places(run, device, node), 1))
+        return tensor(tuple(p._replace(rank=1) for p in value.places), value.certainty)
+    return _general_method(run, node, func, name, value, arguments)
+
+
+def _general_method(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments
+) -> Value:
+    if not torch_api.is_method(name):
+        return UNKNOWN
+    overloads = torch_api.method_overloads(name)
+    operands, scalars, binding = bound_operands(run, name, overloads, arguments)
+    for operand in scalars:
+        emit_sync(run, operand.node, f"{name}({operand.role}=tensor)", operand.value, hidden=True)
+    if name in torch_api.HIDDEN_SYNC_METHODS:
+        unless = torch_api.SYNC_UNLESS.get(name)
+        if (unless is None or unless not in arguments.named) and not (name == "repeat_interleave" and arguments.positional and arguments.positional[0].value.kind is Kind.NUMBER):
+            emit_sync(run, node, name, value, hidden=True)
+    in_place = name.endswith("_") and not name.startswith("_")
+    receiver = Operand(func.value, value, "in place" if in_place else "operand")
+    if name == "copy_":
+        source = arguments.value("src", 0)
+        if source is not None and source.kind is Kind.TENSOR and value.on_host and source.places and not source.may_be_on_host:
+            emit_sync(run, node, "copy_", source, hidden=True)
+        return value
+    if name in ("expand_as", "view_as", "reshape_as"):
+        return value.but(places=with_rank(value.places, None), facts=value.facts - _LOSSY)
+    mixed = mix(run, node, name, [receiver, *operands], in_place=in_place) if operands else value
+    if in_place:
+        return value if value.places else mixed
+    rank = _method_rank(name, value, mixed, arguments, binding)
+    places = with_rank(mixed.places if operands else value.places, rank)
+    facts = (mixed.facts | value.facts) - _LOSSY
+    if name in ("mean", "sum") and not arguments.positional and not arguments.named:
+        facts |= {"loss"}
+    if name in ("bool", "isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or", "eq", "ne", "gt", "lt", "ge", "le"):
+        facts |= {"mask"}
+    plain = Value(Kind.TENSOR, places, value.certainty, facts=facts)
+    return result_of(binding, plain)
+
+
+#: Methods whose result has at least one dimension whatever they are given.
+_SPREADING = frozenset("unsqueeze flatten ravel repeat nonzero unfold tile expand_as masked_select".split())
+_SHAPED = frozenset(["view", "reshape", "expand"])
+
+
+def _method_rank(name: str, value: Value, mixed: Value, arguments: Arguments, binding: Binding | None) -> int | None:
+    if name in _SPREADING:
+        return 1
+    if name in _SHAPED and arguments.positional:
+        only = arguments.positional[0].value
+        if len(arguments.positional) == 1 and only.kind is Kind.SEQUENCE and only.items == ():
+            return 0
+        return 1
+    known = binding.rank if binding is not None else None
+    if known is torch_api.Rank.ZERO:
+        return 0
+    if known is torch_api.Rank.SOME:
+        return 1
+    source = {torch_api.Rank.FIRST: value, torch_api.Rank.SAME: mixed}.get(known) if known is not None else None
+    if source is None:
+        return None
+    ranks = {p.rank for p in source.places}
+    return ranks.pop() if len(ranks) == 1 else None
+
+
+# ---------------------------------------------------------------------- Modules
+
+
+def _module_method(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
+) -> Value:
+    owner = value.ref
+    if isinstance(owner, Class) and type(func.value) is cst.Name and func.value.value == run.frame.self_name:
+        attribute = owner.attributes.get(name)
+        if attribute is not None:
+            from torchlint.placement.calls import call_value
+            from torchlint.placement.expressions import attribute_of
+
+            return call_value(run, attribute_of(run, value, name, func, env), node, arguments, env)
+    if name in ("register_buffer", "register_parameter") and len(arguments.positional) >= 1:
+        given = arguments.value("tensor", 1) or arguments.value("param", 1) or UNKNOWN
+        text = string(arguments.positional[0].node)
+        kind = Kind.TENSOR if given.kind in (Kind.UNKNOWN, Kind.NONE, Kind.TENSOR) else given.kind
+        stored = given.but(kind=kind, facts=given.facts | {"parameter" if name.endswith("parameter") else "buffer"})
+        if isinstance(owner, Class) and text is not None:
+            register(run, owner, text, stored, "buffer" if name.endswith("buffer") else "parameter", node)
+        return UNKNOWN
+    if name in ("add_module", "register_module") and isinstance(owner, Class) and arguments.positional:
+        text = string(arguments.positional[0].node)
+        given = arguments.value("module", 1) or UNKNOWN
+        if text is not None:
+            register(run, owner, text, given.but(kind=Kind.MODULE), "module", node)
+        else:
+            owner.registered.add("*")
+        return UNKNOWN
+    if name in ("parameters", "buffers"):
+        facts = frozenset({"parameter", "leaf", "grad"}) if name == "parameters" else frozenset({"buffer"})
+        return sequence(element=tensor(with_rank(value.places, 1), value.certainty, facts))
+    if name in ("named_parameters", "named_buffers"):
+        inner = tensor(with_rank(value.places, 1), value.certainty, frozenset({"parameter", "leaf", "grad"}))
+        return sequence(element=sequence((Value(Kind.STRING), inner)))
+    if name in ("children", "modules"):
+        return sequence(element=Value(Kind.MODULE, value.places, value.certainty))
+    if name in ("named_children", "named_modules"):
+        return sequence(element=sequence((Value(Kind.STRING), Value(Kind.MODULE, value.places, value.certainty))))
+    if name in ("eval", "train", "requires_grad_", "apply", "share_memory", "compile"):
+        return value
+    if name == "state_dict":
+        inner = tensor(tuple(p for p in value.places), Certainty.KNOWN, frozenset({"state"}))
+        return Value(Kind.MAPPING, element=inner)
+    if name == "forward":
+        from torchlint.placement.calls import call_module
+
+        return call_module(run, value, node, arguments, env)
+    if name == "generate":
+        return tensor(tuple(p for p in value.places if not p.place.is_host), Certainty.INFERRED)
+    if name in ("items", "values", "keys"):
+        return sequence(element=value.element or UNKNOWN)
+    if name in ("append", "extend", "insert") and arguments.positional:
+        return UNKNOWN
+    return UNKNOWN
+
+
+# ---------------------------------------------------------------------- the rest
+
+
+def _optimizer_method(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
+) -> Value:
+    if name == "step":
+        run.emit(Step(node, run.scene, value))
+    return UNKNOWN
+
+
+def _scaler_method(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
+) -> Value:
+    if name in ("scale", "unscale_", "step", "update"):
+        run.emit(Scaler(node, run.scene, name, value, dotted(func.value) or ""))
+    if name == "scale":
+        given = arguments.value("outputs", 0) or UNKNOWN
+        return given.but(kind=Kind.TENSOR, facts=given.facts | {"scaled"}, certainty=min(given.certainty, Certainty.INFERRED))
+    if name in ("get_scale", "state_dict"):
+        return NUMBER
+    return UNKNOWN
+
+
+def _sequence_method(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
+) -> Value:
+    key = dotted(func.value)
+    if name in ("append", "add", "appendleft", "extend", "insert") and arguments.positional:
+        given = arguments.positional[-1].value
+        if name == "extend":
+            given = element_of(given)
+        if key is not None:
+            old = value.element
+            grown = value.but(element=given if old is None else join(old, given), items=None)
+            env[key] = grown
+            if "." in key and run.frame.function is not None and run.frame.function.owner is not None and key.startswith(f"{run.frame.self_name}."):
+                owner = run.frame.function.owner
+                attribute = key.split(".", 1)[1]
+                if attribute in owner.attributes:
+                    owner.attributes[attribute] = grown
+        if given.kind is Kind.TENSOR and run.scene.loops:
+            run.emit(Accumulate(node, run.scene, given, name, key or ""))
+        if run.frame.function is not None:
+            run.frame.function.writes = True
+        return UNKNOWN
+    if name in ("pop", "popleft", "get"):
+        return element_of(value)
+    if name in ("copy", "__iter__"):
+        return value
+    if name in ("index", "count"):
+        return NUMBER
+    return UNKNOWN
+
+
+def _mapping_method(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
+) -> Value:
+    element = value.element or Value(Kind.UNKNOWN, value.places)
+    if name == "items":
+        return sequence(element=sequence((Value(Kind.STRING), element)))
+    if name == "values":
+        return sequence(element=element)
+    if name == "keys":
+        return sequence(element=Value(Kind.STRING))
+    if name in ("get", "pop", "setdefault"):
+        key = string(arguments.positional[0].node) if arguments.positional else None
+        if key is not None and value.keys and key in value.keys:
+            return value.keys[key]
+        return element
+    if name == "copy":
+        return value
+    if name in ("to", "cuda", "cpu"):
+        # A plain dict has none: this is a batch class that moves itself or returns the moved.
+        return value
+    if name == "update" and arguments.positional:
+        key = dotted(func.value)
+        given = arguments.positional[0].value
+        if key is not None and given.kind is Kind.MAPPING:
+            env[key] = value.but(element=join(value.element, given.element) if value.element is not None else given.element)
+    return UNKNOWN
+
+
+def _owned_method(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
+) -> Value:
+    if name in _MOVES:
+        key = dotted(func.value)
+        moved = value
+        if name in _PLACING and value.element is not None:
+            target, _ = _target(run, node, name, value, arguments)
+            if target is not None:
+                moved = value.but(element=value.element.at(with_rank(target, 1)))
+        run.emit(Move(node, run.scene, name, func.value, value, moved, name in _PLACING, use=run.move_uses.get(node, Use.USED)))
+        if key is not None:
+            env[key] = moved
+        return moved
+    if name in ("items", "values", "keys", "get", "pop"):
+        return _mapping_method(run, node, func, name, Value(Kind.MAPPING, element=value.element), arguments, env)
+    if name == "backward":
+        run.emit(Backward(node, run.scene, arguments.value("loss", 0) or UNKNOWN, owner=value.name or "framework"))
+        return UNKNOWN
+    if name == "prepare":
+        given = [o.value for o in arguments.positional]
+        prepared = tuple(_prepared(v) for v in given)
+        return prepared[0] if len(prepared) == 1 else sequence(prepared)
+    if name in ("decode", "batch_decode", "encode") and name != "encode":
+        return Value(Kind.STRING)
+    wanted = arguments.value("return_tensors")
+    if wanted is not None and wanted.name == "pt":
+        from torchlint.placement.calls import batch_encoding
+
+        return batch_encoding(node)
+    return UNKNOWN
+
+
+def _prepared(value: Value) -> Value:
+    """What `accelerator.prepare` gives: a Module that moves its inputs, a loader whose batches are moved."""
+    if value.kind is Kind.MODULE:
+        return value.but(places=(), facts=value.facts | {"wrapped"}, ref=None)
+    if value.kind is Kind.LOADER:
+        return Value(Kind.LOADER)
+    if value.kind is Kind.OPTIMIZER:
+        return value.but(facts=value.facts | {"owned"})
+    return Value(Kind.UNKNOWN)
+
+
+def _device_method(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
+) -> Value:
+    if name in ("startswith", "endswith", "__eq__", "find"):
+        return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
+    if value.kind is Kind.STRING:
+        return Value(Kind.STRING) if name not in ("split", "splitlines") else sequence(element=Value(Kind.STRING))
+    return UNKNOWN
+
+
+def _string_method(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
+) -> Value:
+    if name in ("startswith", "endswith"):
+        given = arguments.value("prefix", 0)
+        text = given.name if given is not None else None
+        if text and text.split(":")[0] in ("cuda", "mps", "xpu", "cpu", "gpu"):
+            return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
+        return NUMBER
+    if name == "format" and value.name and value.name.split(":")[0] in ("cuda", "mps", "xpu"):
+        return Value(Kind.STRING, name=value.name, facts=frozenset({"formatted"}))
+    if name == "format":
+        for operand in arguments.all():
+            emit_sync(run, operand.node, "format", operand.value, hidden=True)
+    return Value(Kind.STRING) if name not in ("split", "splitlines") else sequence(element=Value(Kind.STRING))
+
+
+def _array_method(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
+) -> Value:
+    if name in ("item", "tolist", "mean", "sum", "max", "min", "std", "argmax", "argmin", "any", "all", "prod") and not arguments.all():
+        return NUMBER
+    return ARRAY
+
+
+def _unknown_method(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
+) -> Value:
+    receiver = dotted(func.value) or ""
+    last = receiver.rsplit(".", 1)[-1].lower()
+    if name in ("parameters", "named_parameters", "modules", "children", "named_modules", "state_dict"):
+        return _module_method(run, node, func, name, value.but(kind=Kind.MODULE, certainty=Certainty.INFERRED), arguments, env)
+    if name == "backward":
+        if arguments.positional:
+            run.emit(Backward(node, run.scene, arguments.positional[0].value, owner=receiver))
+        else:
+            run.emit(Backward(node, run.scene, value, "scaled" in value.facts))
+        return UNKNOWN
+    if _is_scaler(run, receiver, last, name):
+        return _scaler_method(run, node, func, name, value.but(kind=Kind.SCALER), arguments, env)
+    if name == "step" and "optim" in last or (name == "step" and last in ("opt", "optimiser", "sgd", "adam")):
+        run.emit(Step(node, run.scene, value.but(kind=Kind.OPTIMIZER, certainty=Certainty.INFERRED)))
+        return UNKNOWN
+    if name == "clip_grad_norm_":
+        run.emit(GradUse(node, run.scene, name))
+        return UNKNOWN
+    if name in ("items", "values", "keys", "get"):
+        inner = Value(Kind.UNKNOWN, value.places, value.certainty, facts=value.facts & {"assumed"})
+        return _mapping_method(run, node, func, name, Value(Kind.MAPPING, element=inner), arguments, env)
+    if name in ("append", "extend") and arguments.positional and run.scene.loops and arguments.positional[0].value.kind is Kind.TENSOR:
+        run.emit(Accumulate(node, run.scene, arguments.positional[0].value, name, receiver))
+        return UNKNOWN
+    if name == "numpy":
+        return ARRAY
+    if distinguishes_tensor(name) and not _refuted(run, receiver):
+        return _tensor_method(run, node, func, name, value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED), arguments, env)
+    if name in ("size", "dim", "numel", "item", "tolist"):
+        return sequence(element=NUMBER) if name == "size" and not arguments.positional else NUMBER
+    from torchlint.placement.calls import unknown_call
+
+    result = unknown_call(run, UNKNOWN, node, arguments, env)
+    if torch_api.is_method(name) and result.kind is Kind.UNKNOWN:
+        # Whatever it is, what comes of it is where it is.
+        return Value(Kind.UNKNOWN, tuple(p._replace(rank=None) for p in value.places), Certainty.INFERRED, facts=value.facts - {"fresh"})
+    return result
+
+
+def _refuted(run: Interpreter, receiver: str) -> bool:
+    used = run.frame.usage.attributes.get(receiver)
+    if not used:
+        return False
+    return not {a for a in used if not a.endswith(("()", "=", "]"))} <= torch_api.TENSOR_ATTRIBUTES
+
+
+def _is_scaler(run: Interpreter, receiver: str, last: str, name: str) -> bool:
+    if name not in ("scale", "unscale_", "step", "update"):
+        return False
+    if "scaler" in last:
+        return True
+    used = run.frame.usage.attributes.get(receiver, set())
+    return "unscale_" in used or {"scale", "step", "update"} <= used
+
+
+_BY_KIND = {
+    Kind.TENSOR: _tensor_method,
+    Kind.MODULE: _module_method,
+    Kind.OPTIMIZER: _optimizer_method,
+    Kind.SCALER: _scaler_method,
+    Kind.SEQUENCE: _sequence_method,
+    Kind.MAPPING: _mapping_method,
+    Kind.OWNED: _owned_method,
+    Kind.DEVICE: _device_method,
+    Kind.STRING: _string_method,
+    Kind.ARRAY: _array_method,
+    Kind.UNKNOWN: _unknown_method,
+    Kind.NONE: _unknown_method,
+}
+

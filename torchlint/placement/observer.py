@@ -1,0 +1,57 @@
+"""Observe one module: interpret it, and hand out the events in program order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from torchlint.placement import calls, expressions, statements  # noqa: F401  (they register what they handle)
+from torchlint.placement.classes import analyse
+from torchlint.placement.events import Event
+from torchlint.placement.functions import summarise
+from torchlint.placement.interpreter import Interpreter
+from torchlint.placement.project import Project
+from torchlint.placement.values import Value
+
+
+@dataclass
+class Observation:
+    """What interpreting a module gave.
+
+    events: in the order in which they were met. failures: places that could not be followed, with a reason.
+    bound: the values that names were bound to, by the target's node.
+    """
+
+    events: list[Event]
+    failures: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
+    bound: dict[cst.CSTNode, Value] = field(default_factory=dict)
+    run: Interpreter | None = None
+
+
+def observe(module: cst.Module, path: str, project: Project | None = None) -> Observation:
+    """Interpret a module: its body, then every class, then every function that nothing asked for."""
+    run = Interpreter(module, path, project)
+    interpret(run)
+    return Observation(list(run.events.values()), run.failures, run.bound, run)
+
+
+def interpret(run: Interpreter) -> None:
+    """Run a module's statements and what they define."""
+    run_module(run)
+    seen = 0
+    while seen < len(run.functions) or any(c.state == "new" for c in run.classes):
+        for cls in list(run.classes):
+            analyse(cls)
+        for function in list(run.functions[seen:]):
+            seen += 1
+            summarise(function)
+
+
+def run_module(run: Interpreter) -> None:
+    """The module's own statements, each of which may fail alone."""
+    for statement in run.module.body:
+        try:
+            run.block([statement], run.globals)
+        except RecursionError:
+            run.failures.append((statement, "nested too deeply to follow"))

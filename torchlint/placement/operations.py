@@ -1,0 +1,239 @@
+"""Operations that join several values: where the result lives, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement.events import Accumulate, Mix, Operand, Sync
+from torchlint.placement.syntax import dotted
+from torchlint.placement.values import (
+    ELSEWHERE,
+    MOST_ALTERNATIVES,
+    NUMBER,
+    UNKNOWN,
+    Alternative,
+    Certainty,
+    Kind,
+    Value,
+    Where,
+    join,
+    union,
+    with_rank,
+)
+
+if TYPE_CHECKING:
+    from torchlint.placement.interpreter import Env, Interpreter
+
+#: A known place speaks louder in a message than a symbolic one.
+_LOUDNESS = {Where.NAMED: 0, Where.DEFAULT: 1, Where.OF_MODULE: 2, Where.OF_CALLER: 3, Where.UNKNOWN: 9, Where.HOST: 9}
+
+
+def tensor_operands(operands: Iterable[Operand]) -> list[Operand]:
+    """The operands that are tensors, or Modules that compute with their own; sequences are opened."""
+    found: list[Operand] = []
+    for operand in operands:
+        value = operand.value
+        if value.kind in (Kind.TENSOR, Kind.MODULE):
+            found.append(operand)
+        elif value.kind is Kind.SEQUENCE:
+            inner = value.items if value.items is not None else (value.element,) if value.element is not None else ()
+            found.extend(tensor_operands(Operand(operand.node, item, operand.role) for item in inner if item is not value))
+    return found
+
+
+def mix(
+    run: Interpreter,
+    node: cst.CSTNode,
+    api: str,
+    operands: Sequence[Operand],
+    *,
+    in_place: bool = False,
+    rank: int | None | str = "elementwise",
+) -> Value:
+    """Join tensors in one operation: emits a `Mix` where some may be on the host and others are not.
+
+    in_place: the first operand is written. rank: of the result; "elementwise" derives it from the operands.
+    A 0-dim tensor on the host may join any other, except where it is written in place.
+    """
+    tensors = tensor_operands(operands)
+    _judge(run, node, api, tensors, in_place)
+    return _result(tensors, rank)
+
+
+def _judge(run: Interpreter, node: cst.CSTNode, api: str, tensors: Sequence[Operand], in_place: bool) -> None:
+    if len(tensors) < 2:
+        return
+    conflict: tuple[tuple[Operand, Alternative], tuple[Operand, Alternative]] | None = None
+    best = 99
+    for position, accused in enumerate(tensors):
+        for alternative in accused.value.places:
+            if not alternative.place.is_host or not _accuses(run, accused, alternative, in_place and position == 0):
+                continue
+            for witness in tensors:
+                if witness is accused or _correlated(accused.value, witness.value):
+                    continue
+                for other in witness.value.places:
+                    loudness = _LOUDNESS[other.place.where]
+                    if loudness < best and not alternative.excludes(other):
+                        conflict, best = ((accused, alternative), (witness, other)), loudness
+    if conflict is not None:
+        run.emit(Mix(node, run.scene, api, tuple(tensors), *conflict))
+    elif run.frame.function is not None:
+        _note_parameters(run, node, tensors)
+
+
+def _accuses(run: Interpreter, operand: Operand, alternative: Alternative, written: bool) -> bool:
+    value = operand.value
+    if value.certainty is Certainty.GUESSED:
+        return False
+    if value.kind is Kind.MODULE:
+        return "wrapped" not in value.facts and alternative.origin not in run.moved_elsewhere
+    return alternative.rank == 1 or (written and alternative.rank == 0)
+
+
+def _correlated(a: Value, b: Value) -> bool:
+    """Whether both may be in both places, so that one decision probably placed them both."""
+    return (
+        b.may_be_on_host and any(not p.place.is_host for p in a.places) and any(not p.place.is_host for p in b.places)
+    )
+
+
+def _note_parameters(run: Interpreter, node: cst.CSTNode, tensors: Sequence[Operand]) -> None:
+    """Remember which parameters an operation joins, so that calls of the function can be judged."""
+    function = run.frame.function
+    if function is None or len(function.mixes) > 20:
+        return
+    names = []
+    for operand in tensors:
+        places = operand.value.places
+        if len(places) == 1 and places[0].place.where is Where.OF_CALLER:
+            names.append(places[0].place.name)
+    for first, second in zip(names, names[1:]):
+        if first != second:
+            function.mixes.append((first, second, node))
+
+
+def _result(tensors: Sequence[Operand], rank: int | None | str) -> Value:
+    if not tensors:
+        return Value(Kind.TENSOR, (), Certainty.INFERRED)
+    known = [t for t in tensors if t.value.places]
+    hosts: tuple[Alternative, ...] = ()
+    others: tuple[Alternative, ...] = ()
+    certainty = Certainty.KNOWN
+    facts: frozenset[str] = frozenset()
+    for operand in tensors:
+        value = operand.value
+        certainty = min(certainty, value.certainty)
+        facts |= value.facts & {"grad"}
+        if value.kind is Kind.MODULE:
+            facts |= {"grad"}
+        for alternative in value.places:
+            if alternative.place.is_host:
+                hosts = union(hosts, (alternative,))
+            else:
+                others = union(others, (alternative,))
+    if rank == "elementwise":
+        rank = _joint_rank(tensors)
+    if others:
+        # A host operand either is 0-dim or was judged: the result is where the others are.
+        places = others
+    elif len(known) == len(tensors) and hosts:
+        places = tuple(a for a in hosts if a.rank != 0) or hosts
+    else:
+        places = ()
+    return Value(Kind.TENSOR, with_rank(places, rank)[:MOST_ALTERNATIVES], certainty, facts=facts)  # type: ignore[arg-type]
+
+
+def _joint_rank(tensors: Sequence[Operand]) -> int | None:
+    ranks = [p.rank for t in tensors for p in t.value.places or (Alternative(ELSEWHERE),)]
+    if any(all(p.rank == 1 for p in t.value.places) and t.value.places for t in tensors):
+        return 1
+    return 0 if ranks and all(r == 0 for r in ranks) else None
+
+
+
+
+def emit_sync(
+    run: Interpreter, node: cst.CSTNode, api: str, value: Value, *, hidden: bool = False, demanded: bool = False
+) -> None:
+    """The host waits for `value`, unless it is known to be on the host or is no tensor."""
+    if value.kind is not Kind.TENSOR or value.on_host:
+        return
+    run.emit(Sync(node, run.scene, api, value, hidden, demanded))
+
+
+def augmented(run: Interpreter, node: cst.AugAssign, left: Value, right: Value) -> Value:
+    """`left op= right`: in place for a tensor."""
+    if left.kind is Kind.TENSOR and right.kind is Kind.TENSOR:
+        operands = [Operand(node.target, left, "in place"), Operand(node.value, right)]
+        result = mix(run, node, type(node.operator).__name__, operands, in_place=True)
+        value = result.at(left.places or result.places)
+    elif left.kind is Kind.TENSOR:
+        value = left
+    elif right.kind is Kind.TENSOR and left.kind in (Kind.NUMBER, Kind.UNKNOWN, Kind.NONE):
+        value = right if left.kind is Kind.NUMBER else right.but(certainty=min(right.certainty, Certainty.INFERRED))
+        value = value.but(facts=value.facts - {"fresh", "leaf", "parameter"})
+    elif left.kind is Kind.SEQUENCE:
+        value = Value(Kind.SEQUENCE, element=join(left.element, right.element) if right.element is not None else left.element)
+    elif left.kind is right.kind:
+        value = left
+    else:
+        value = NUMBER if Kind.NUMBER in (left.kind, right.kind) and left.kind is not Kind.UNKNOWN else UNKNOWN
+    if right.kind is Kind.TENSOR and run.scene.loops and type(node.operator) is cst.AddAssign:
+        run.emit(Accumulate(node, run.scene, right, "+=", dotted(node.target) or ""))
+    return value
+
+
+def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env) -> None:
+    """`base[index] = value`."""
+    base = run.evaluate(target.value, env)
+    indices = [run.evaluate(e.slice.value, env) for e in target.slice if type(e.slice) is cst.Index]
+    name = dotted(target.value)
+    if base.kind is Kind.TENSOR:
+        _write_slice(run, target, base, indices, value)
+        return
+    if run.frame.function is not None:
+        run.frame.function.writes = True
+    if name is None or base.kind not in (Kind.MAPPING, Kind.SEQUENCE, Kind.UNKNOWN):
+        return
+    key = indices[0].name if len(indices) == 1 and indices[0].kind is Kind.STRING else None
+    if base.kind is Kind.UNKNOWN and key is None:
+        return
+    keys = dict(base.keys or {})
+    if key is not None:
+        keys[key] = value
+    element = value if base.element is None and base.kind is not Kind.UNKNOWN else join(base.element, value) if base.element is not None else None
+    env[name] = base.but(keys=keys or None, element=element, items=None if key is None else base.items)
+
+
+def _write_slice(run: Interpreter, target: cst.Subscript, base: Value, indices: Sequence[Value], value: Value) -> None:
+    masks = [i for i in indices if i.kind is Kind.TENSOR]
+    if masks:
+        check_index(run, target, base, masks)
+    if value.kind is not Kind.TENSOR:
+        return
+    written = Operand(target.value, base, "slice")
+    if masks:
+        mix(run, target, "masked assignment", [written, Operand(target, value)], in_place=True)
+    elif base.on_host and value.places and not value.may_be_on_host:
+        emit_sync(run, target, "slice assignment", value, hidden=True)
+
+
+def check_index(run: Interpreter, node: cst.Subscript, base: Value, indices: Sequence[Value]) -> None:
+    """An accelerator index on a host tensor raises; a host index on an accelerator tensor does not."""
+    if not base.on_host or base.certainty is Certainty.GUESSED:
+        return
+    host = base.places[0]
+    if host.rank == 0:
+        return
+    for index in indices:
+        if index.kind is not Kind.TENSOR or index.certainty is Certainty.GUESSED:
+            continue
+        for other in index.places:
+            if not other.place.is_host and other.place.where is not Where.UNKNOWN and not host.excludes(other):
+                operands = (Operand(node.value, base), Operand(node, index, "index"))
+                run.emit(Mix(node, run.scene, "index", operands, (operands[0], host), (operands[1], other)))
+                return

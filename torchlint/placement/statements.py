@@ -1,0 +1,471 @@
+"""How statements change what is known."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from torchlint.placement.apis import api_value
+from torchlint.placement.conditions import narrow, truth_test
+from torchlint.placement.events import Return, Use
+from torchlint.placement.interpreter import (
+    ENDED,
+    LOOP_PASSES,
+    Env,
+    Interpreter,
+    Outcome,
+    forget_below,
+    join_env,
+    key_of,
+    negated,
+    replace_env,
+    statement,
+)
+from torchlint.placement.operations import augmented
+from torchlint.placement.syntax import condition, dotted
+from torchlint.placement.values import (
+    NONE,
+    UNKNOWN,
+    Kind,
+    Value,
+    element_of,
+    guarded,
+    sequence,
+)
+
+__all__ = ["bind"]
+
+
+@statement(cst.Expr)
+def expr(run: Interpreter, node: cst.Expr, env: Env) -> Outcome | None:
+    value = node.value
+    parts = [e.value for e in value.elements] if type(value) is cst.Tuple else [value]
+    for part in parts:
+        if type(part) is cst.Call:
+            from torchlint.placement.calls import dropped_call
+
+            dropped_call(run, part, env)
+        else:
+            run.evaluate(part, env)
+    return None
+
+
+@statement(cst.Assign)
+def assign(run: Interpreter, node: cst.Assign, env: Env) -> Outcome | None:
+    value = run.evaluate(node.value, env)
+    for target in node.targets:
+        bind(run, target.target, value, env, node.value)
+    return None
+
+
+@statement(cst.AnnAssign)
+def annotated_assign(run: Interpreter, node: cst.AnnAssign, env: Env) -> Outcome | None:
+    if node.value is None:
+        return None
+    value = run.evaluate(node.value, env)
+    if value.kind is Kind.UNKNOWN:
+        from torchlint.placement.evidence import from_annotation
+
+        promised = from_annotation(node.annotation.annotation, run, value.places)
+        if promised is not None:
+            value = promised
+    bind(run, node.target, value, env, node.value)
+    return None
+
+
+@statement(cst.AugAssign)
+def aug_assign(run: Interpreter, node: cst.AugAssign, env: Env) -> Outcome | None:
+    left, right = run.evaluate(node.target, env), run.evaluate(node.value, env)
+    bind(run, node.target, augmented(run, node, left, right), env, node.value, augmented=True)
+    return None
+
+
+@statement(cst.If)
+def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
+    """An if with its elifs, which are walked in a loop since there may be a thousand of them."""
+    branches: list[Env] = []
+    scene = run.scene
+    current = env
+    first: tuple[frozenset[str], tuple[str, bool] | None] | None = None
+    several = isinstance(node.orelse, cst.If)
+    taken_ends = False
+    clause: cst.If | cst.Else | None = node
+    while isinstance(clause, cst.If):
+        test = run.evaluate(clause.test, current)
+        truth_test(run, clause.test, test)
+        key = condition(clause.test)
+        if first is None:
+            first = (test.tests, key)
+        taken, skipped = dict(current), dict(current)
+        narrow(run, clause.test, taken, skipped)
+        with run.under(test.tests, key):
+            taken_ends = run.suite(clause.body, taken)
+        opposite = (key[0], not key[1]) if key is not None else None
+        if not taken_ends:
+            branches.append(_mark(taken, current, key))
+        _assume(run, negated(test.tests), opposite)
+        current = _mark(skipped, current, opposite)
+        clause = clause.orelse
+    rest_ends = False
+    if isinstance(clause, cst.Else):
+        before = dict(current)
+        rest_ends = run.suite(clause.body, current)
+        if not rest_ends and first is not None and first[1] is not None and not several:
+            current = _mark(current, before, (first[1][0], not first[1][1]))
+    run.scene = scene
+    if not rest_ends:
+        branches.append(current)
+    if not branches:
+        return ENDED
+    merged = branches[0]
+    for other in branches[1:]:
+        merged = join_env(merged, other)
+    replace_env(env, merged)
+    if several or first is None or taken_ends == rest_ends:
+        return None
+    tests, key = first
+    if rest_ends:
+        return Outcome(tests=tests, condition=key)
+    return Outcome(tests=negated(tests), condition=None if key is None else (key[0], not key[1]))
+
+
+def _assume(run: Interpreter, tests: frozenset[str], key: tuple[str, bool] | None) -> None:
+    if tests or key is not None:
+        run.scene = run.scene._replace(
+            tests=run.scene.tests | tests,
+            conditions=run.scene.conditions if key is None else run.scene.conditions | {key},
+        )
+
+
+def _mark(env: Env, before: Env, key: tuple[str, bool] | None) -> Env:
+    """Note on what a branch changed the condition under which it did."""
+    if key is None:
+        return env
+    for name, value in env.items():
+        old = before.get(name)
+        if value is not old and value.places:
+            env[name] = guarded(value, *key)
+    return env
+
+
+@statement(cst.For)
+def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
+    iterable = run.evaluate(node.iter, env)
+    scene = run.scene
+    transparent = id(node) in run.usage.parts_loops
+    hot = id(node) in run.usage.hot or (transparent and scene.hot)
+    run.scene = scene._replace(
+        loops=(*scene.loops, node), hot=hot, tests=scene.tests | iterable.tests if iterable.tests else scene.tests
+    )
+    run.frame.exits.append([])
+    name = node.target.value if type(node.target) is cst.Name else None
+    for _ in range(LOOP_PASSES):
+        before = dict(env)
+        bind(run, node.target, element_of(iterable), env, None)
+        if name is not None:
+            _rebound_loop_variable(run, node, name)
+        run.suite(node.body, env)
+        after = join_env(before, env)
+        for exit_env in run.frame.exits[-1]:
+            after = join_env(after, exit_env)
+        run.frame.exits[-1].clear()
+        replace_env(env, after)
+        if all(k in before and before[k].same(v) for k, v in after.items()):
+            break
+    run.frame.exits.pop()
+    run.scene = scene
+    if node.orelse is not None:
+        run.suite(node.orelse.body, env)
+    return None
+
+
+def _rebound_loop_variable(run: Interpreter, loop: cst.For, name: str) -> None:
+    """Mark `for t in xs: …; t = t.to(d)` where nothing reads `t` afterwards: the container keeps the old one."""
+    if type(loop.body) is not cst.IndentedBlock or not loop.body.body:
+        return
+    line = loop.body.body[-1]
+    if type(line) is not cst.SimpleStatementLine or type(line.body[0]) is not cst.Assign:
+        return
+    last = line.body[0]
+    target, value = last.targets[0].target, last.value
+    if type(target) is not cst.Name or target.value != name or len(last.targets) != 1:
+        return
+    if type(value) is cst.Call and type(value.func) is cst.Attribute and dotted(value.func.value) == name:
+        run.move_uses[value] = Use.LOOP_VARIABLE
+
+
+@statement(cst.While)
+def while_(run: Interpreter, node: cst.While, env: Env) -> Outcome | None:
+    scene = run.scene
+    run.frame.exits.append([])
+    run.scene = scene._replace(loops=(*scene.loops, node), hot=id(node) in run.usage.hot)
+    for _ in range(LOOP_PASSES):
+        before = dict(env)
+        test = run.evaluate(node.test, env)
+        truth_test(run, node.test, test)
+        run.suite(node.body, env)
+        after = join_env(before, env)
+        for exit_env in run.frame.exits[-1]:
+            after = join_env(after, exit_env)
+        run.frame.exits[-1].clear()
+        replace_env(env, after)
+        if all(k in before and before[k].same(v) for k, v in after.items()):
+            break
+    run.frame.exits.pop()
+    run.scene = scene
+    if node.orelse is not None:
+        run.suite(node.orelse.body, env)
+    return None
+
+
+@statement(cst.With)
+def with_(run: Interpreter, node: cst.With, env: Env) -> Outcome | None:
+    scene, places = run.scene, run.context_places
+    for item in node.items:
+        value = run.evaluate(item.item, env)
+        if item.asname is not None:
+            bind(run, item.asname.name, value, env, None)
+        if value.kind is Kind.DEVICE:
+            run.context_places = value.places
+        if value.kind is Kind.CONTEXT:
+            if value.name in ("no_grad", "inference_mode"):
+                run.scene = run.scene._replace(no_grad=True)
+            elif value.name == "enable_grad":
+                run.scene = run.scene._replace(no_grad=False)
+            elif value.name == "autocast":
+                run.scene = run.scene._replace(autocast=True)
+    ended = run.suite(node.body, env)
+    run.scene, run.context_places = scene, places
+    return ENDED if ended else None
+
+
+@statement(cst.Try, cst.TryStar)
+def try_(run: Interpreter, node: cst.Try | cst.TryStar, env: Env) -> Outcome | None:
+    start = dict(env)
+    ended = run.suite(node.body, env)
+    ways: list[Env] = []
+    entry = join_env(start, env)
+    if not ended and node.orelse is not None:
+        ended = run.suite(node.orelse.body, env)
+    if not ended:
+        ways.append(env)
+    for handler in node.handlers:
+        caught = dict(entry)
+        if handler.name is not None:
+            bind(run, handler.name.name, UNKNOWN, caught, None)
+        if not run.suite(handler.body, caught):
+            ways.append(caught)
+    merged = ways[0] if ways else entry
+    for way in ways[1:]:
+        merged = join_env(merged, way)
+    merged = dict(merged)
+    replace_env(env, merged)
+    if node.finalbody is not None and run.suite(node.finalbody.body, env):
+        return ENDED
+    return None if ways else ENDED
+
+
+@statement(cst.Match)
+def match(run: Interpreter, node: cst.Match, env: Env) -> Outcome | None:
+    run.evaluate(node.subject, env)
+    ways = [dict(env)]
+    for case in node.cases:
+        way = dict(env)
+        for name in _captured(case.pattern):
+            way[name] = UNKNOWN
+        if case.guard is not None:
+            run.evaluate(case.guard, way)
+        if not run.suite(case.body, way):
+            ways.append(way)
+        if type(case.pattern) is cst.MatchAs and case.pattern.pattern is None and case.guard is None:
+            ways.pop(0)
+            break
+    if not ways:
+        return ENDED
+    merged = ways[0]
+    for way in ways[1:]:
+        merged = join_env(merged, way)
+    replace_env(env, merged)
+    return None
+
+
+def _captured(pattern: cst.CSTNode) -> list[str]:
+    from torchlint.placement.syntax import descendants
+
+    names = []
+    for node in descendants(pattern):
+        if type(node) in (cst.MatchAs, cst.MatchStar) and node.name is not None:  # type: ignore[attr-defined]
+            names.append(node.name.value)  # type: ignore[attr-defined]
+    return names
+
+
+@statement(cst.Return)
+def return_(run: Interpreter, node: cst.Return, env: Env) -> Outcome | None:
+    value = run.evaluate(node.value, env) if node.value is not None else NONE
+    if run.frame.function is not None:
+        earlier = tuple(run.frame.returns)
+        if value.kind in (Kind.TENSOR, Kind.SEQUENCE, Kind.UNKNOWN):
+            run.emit(Return(node, run.scene, value, earlier))
+        run.frame.returns.append((node, value))
+    return ENDED
+
+
+@statement(cst.Raise)
+def raise_(run: Interpreter, node: cst.Raise, env: Env) -> Outcome | None:
+    if node.exc is not None:
+        run.evaluate(node.exc, env)
+    return ENDED
+
+
+@statement(cst.Continue, cst.Break)
+def leave_loop(run: Interpreter, node: cst.CSTNode, env: Env) -> Outcome | None:
+    if run.frame.exits:
+        run.frame.exits[-1].append(dict(env))
+    return ENDED
+
+
+@statement(cst.Assert)
+def assert_(run: Interpreter, node: cst.Assert, env: Env) -> Outcome | None:
+    test = run.evaluate(node.test, env)
+    truth_test(run, node.test, test)
+    narrow(run, node.test, env, {})
+    if node.msg is not None:
+        run.evaluate(node.msg, env)
+    return Outcome(tests=test.tests, condition=None) if test.tests else None
+
+
+@statement(cst.Del)
+def del_(run: Interpreter, node: cst.Del, env: Env) -> Outcome | None:
+    name = key_of(node.target)
+    if name is not None:
+        env.pop(name, None)
+        forget_below(name, env)
+    return None
+
+
+@statement(cst.Global, cst.Nonlocal)
+def global_(run: Interpreter, node: cst.Global | cst.Nonlocal, env: Env) -> Outcome | None:
+    if type(node) is cst.Global:
+        run.frame.global_names.update(item.name.value for item in node.names)
+    return None
+
+
+# ---------------------------------------------------------------------- definitions and imports
+
+
+@statement(cst.FunctionDef)
+def function_def(run: Interpreter, node: cst.FunctionDef, env: Env) -> Outcome | None:
+    from torchlint.placement.functions import define
+
+    env[node.name.value] = define(run, node, env, None)
+    return None
+
+
+@statement(cst.ClassDef)
+def class_def(run: Interpreter, node: cst.ClassDef, env: Env) -> Outcome | None:
+    from torchlint.placement.classes import define_class
+
+    env[node.name.value] = define_class(run, node, env)
+    return None
+
+
+@statement(cst.Import)
+def import_(run: Interpreter, node: cst.Import, env: Env) -> Outcome | None:
+    for alias in node.names:
+        name = dotted(alias.name) or ""
+        if name.split(".")[0] == "torch":
+            run.torch_imported = True
+        if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+            env[alias.asname.name.value] = Value(Kind.API, name=name)
+        else:
+            root = name.split(".")[0]
+            env[root] = Value(Kind.API, name=root)
+    return None
+
+
+@statement(cst.ImportFrom)
+def import_from(run: Interpreter, node: cst.ImportFrom, env: Env) -> Outcome | None:
+    if isinstance(node.names, cst.ImportStar):
+        return None
+    base = "." * len(node.relative) + (dotted(node.module) or "" if node.module is not None else "")
+    if base.split(".")[0] == "torch":
+        run.torch_imported = True
+    for alias in node.names:
+        name = alias.asname.name if alias.asname is not None else alias.name
+        if isinstance(name, cst.Name) and isinstance(alias.name, cst.Name):
+            separator = "" if base.endswith(".") else "."
+            env[name.value] = api_value(f"{base}{separator}{alias.name.value}")
+    return None
+
+
+# ---------------------------------------------------------------------- binding
+
+
+def bind(
+    run: Interpreter,
+    target: cst.CSTNode,
+    value: Value,
+    env: Env,
+    source: cst.BaseExpression | None,
+    *,
+    augmented: bool = False,
+) -> None:
+    """Give the target a value, with all that follows for attributes and containers."""
+    kind = type(target)
+    if kind is cst.Name:
+        name: str = target.value  # type: ignore[attr-defined]
+        value = run.with_evidence(name, value)
+        if not augmented:
+            forget_below(name, env)
+        env[name] = value
+        if name in run.frame.global_names:
+            run.globals[name] = value
+        if value.places:
+            run.bound[target] = value
+    elif kind is cst.Attribute:
+        _bind_attribute(run, target, value, env, source, augmented)  # type: ignore[arg-type]
+    elif kind in (cst.Tuple, cst.List):
+        _unpack(run, target, value, env)
+    elif kind is cst.StarredElement:
+        bind(run, target.value, sequence(element=element_of(value)), env, None)  # type: ignore[attr-defined]
+    elif kind is cst.Subscript:
+        from torchlint.placement.operations import assign_item
+
+        assign_item(run, target, value, env)  # type: ignore[arg-type]
+
+
+def _bind_attribute(
+    run: Interpreter, target: cst.Attribute, value: Value, env: Env, source: cst.BaseExpression | None, augmented: bool
+) -> None:
+    name = key_of(target)
+    if name is not None:
+        value = run.with_evidence(name, value)
+        forget_below(name, env)
+        env[name] = value
+        if value.places:
+            run.bound[target] = value
+    if run.frame.function is not None:
+        run.frame.function.writes = True
+    owner = run.frame.function.owner if run.frame.function is not None else None
+    if owner is not None and type(target.value) is cst.Name and target.value.value == run.frame.self_name:
+        from torchlint.placement.classes import assign_attribute
+
+        assign_attribute(run, owner, target, value, source, env, augmented)
+    elif type(target.value) is cst.Name or type(target.value) is cst.Attribute:
+        from torchlint.placement.classes import assign_foreign_attribute
+
+        assign_foreign_attribute(run, target, value, env)
+
+
+def _unpack(run: Interpreter, target: cst.CSTNode, value: Value, env: Env) -> None:
+    elements = target.elements  # type: ignore[attr-defined]
+    starred = next((i for i, e in enumerate(elements) if type(e) is cst.StarredElement), None)
+    for position, element in enumerate(elements):
+        if value.items is not None and starred is None and len(value.items) == len(elements):
+            part = value.items[position]
+        elif value.items is not None and starred is not None and position < starred and position < len(value.items):
+            part = value.items[position]
+        elif value.items is not None and starred is not None and position > starred:
+            part = value.items[position - len(elements)] if len(value.items) >= len(elements) - 1 else element_of(value)
+        else:
+            part = element_of(value)
+        bind(run, element if type(element) is cst.StarredElement else element.value, part if type(element) is not cst.StarredElement else value, env, None)

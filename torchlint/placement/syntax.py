@@ -1,0 +1,148 @@
+"""Small readings of LibCST nodes: semantic children, dotted names, conditions, literals."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from functools import lru_cache
+
+import libcst as cst
+
+# Fields that hold only white space and punctuation; walking them costs more than the rest of a tree.
+_PUNCTUATION = (
+    "whitespace", "lpar", "rpar", "comma", "semicolon", "leading_lines", "lbrace", "rbrace", "lbracket", "rbracket",
+    "equal", "dot", "header", "footer", "lines_after", "indent", "colon", "newline", "first_colon", "second_colon",
+    "trailing", "star", "asynchronous",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=None)
+def semantic_fields(node_type: type[cst.CSTNode]) -> tuple[str, ...]:
+    """The fields of a node type that hold code, in order."""
+    if not dataclasses.is_dataclass(node_type):
+        return ()
+    return tuple(f.name for f in dataclasses.fields(node_type) if not f.name.startswith(_PUNCTUATION))
+
+
+def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes below that hold code."""
+    for field in semantic_fields(type(node)):
+        child = getattr(node, field)
+        if child is None or type(child) is str:
+            continue
+        if type(child) in (list, tuple):
+            for item in child:
+                if isinstance(item, cst.CSTNode):
+                    yield item
+        elif isinstance(child, cst.CSTNode):
+            yield child
+
+
+def descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The node and all below it, outermost first."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(list(children(top))))
+
+
+def dotted(node: cst.CSTNode) -> str | None:
+    """`a.b.c` for names and attributes of names, None for anything else."""
+    parts = []
+    while type(node) is cst.Attribute:
+        parts.append(node.attr.value)
+        node = node.value
+    if type(node) is not cst.Name:
+        return None
+    if not parts:
+        return node.value
+    parts.append(node.value)
+    return ".".join(reversed(parts))
+
+
+def words(node: cst.CSTNode) -> str:
+    """A short text of an expression for messages and keys: names, attributes, calls, subscripts, literals."""
+    kind = type(node)
+    if kind is cst.Name:
+        return node.value  # type: ignore[attr-defined, no-any-return]
+    if kind is cst.Attribute:
+        return f"{words(node.value)}.{node.attr.value}"  # type: ignore[attr-defined]
+    if kind is cst.Call:
+        inner = ", ".join(
+            (a.star + (f"{a.keyword.value}=" if a.keyword else "") + words(a.value)) for a in node.args  # type: ignore[attr-defined]
+        )
+        return f"{words(node.func)}({inner})"  # type: ignore[attr-defined]
+    if kind is cst.Subscript:
+        return f"{words(node.value)}[…]"  # type: ignore[attr-defined]
+    if kind in (cst.Integer, cst.Float, cst.SimpleString):
+        return node.value  # type: ignore[attr-defined, no-any-return]
+    return "…"
+
+
+def string(node: cst.CSTNode) -> str | None:
+    """The text of a plain string literal, None for anything else (bytes too)."""
+    if type(node) is cst.SimpleString:
+        value = node.evaluated_value
+        return value if isinstance(value, str) else None
+    return None
+
+
+def integer(node: cst.CSTNode) -> int | None:
+    """The value of an integer literal, with its sign."""
+    if type(node) is cst.Integer:
+        return int(node.value.replace("_", ""), 0)
+    if type(node) is cst.UnaryOperation and type(node.operator) is cst.Minus:
+        inner = integer(node.expression)
+        return None if inner is None else -inner
+    return None
+
+
+def condition(test: cst.BaseExpression) -> tuple[str, bool] | None:
+    """A test as (text, truth), None where its text would not say the same twice."""
+    truth = True
+    while type(test) is cst.UnaryOperation and type(test.operator) is cst.Not:
+        test, truth = test.expression, not truth
+    if type(test) is cst.Comparison and len(test.comparisons) == 1:
+        left, right = words(test.left), words(test.comparisons[0].comparator)
+        operator = type(test.comparisons[0].operator)
+        if "…" in left or "…" in right:
+            return None
+        if operator in (cst.IsNot, cst.NotEqual, cst.NotIn):
+            opposite = {cst.IsNot: cst.Is, cst.NotEqual: cst.Equal, cst.NotIn: cst.In}[operator]
+            return f"{left} {opposite.__name__} {right}", not truth
+        return f"{left} {operator.__name__} {right}", truth
+    text = words(test)
+    return None if "…" in text else (text, truth)
+
+
+def statements(body: cst.BaseSuite) -> tuple[cst.CSTNode, ...]:
+    """The statements of a suite; those of a one-line suite as they stand."""
+    return tuple(body.body)
+
+
+def assigned_names(target: cst.CSTNode) -> Iterator[str]:
+    """The names that an assignment target binds."""
+    if type(target) is cst.Name:
+        yield target.value
+    elif type(target) in (cst.Tuple, cst.List):
+        for element in target.elements:  # type: ignore[attr-defined]
+            yield from assigned_names(element.value)
+    elif type(target) is cst.StarredElement:
+        yield from assigned_names(target.value)
+
+
+def argument(call: cst.Call, name: str, position: int | None = None) -> cst.BaseExpression | None:
+    """The argument passed as keyword `name`, or at `position`."""
+    place = 0
+    for arg in call.args:
+        if arg.keyword is not None:
+            if arg.keyword.value == name:
+                return arg.value
+        elif arg.star:
+            place = 1000
+        else:
+            if position is not None and place == position:
+                return arg.value
+            place += 1
+    return None

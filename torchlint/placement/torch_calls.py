@@ -1,0 +1,680 @@
+"""Calls of torch itself: factories, Modules, contexts, and operations by the facts of `torch_api`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement import torch_api
+from torchlint.placement.arguments import Arguments
+from torchlint.placement.devices import VENDORS, device_places, name_device, named_place
+from torchlint.placement.events import (
+    Autocast,
+    Backward,
+    Build,
+    Create,
+    DeviceName,
+    GradUse,
+    Load,
+    Operand,
+    Pin,
+    Scaler,
+    Sync,
+    Wrap,
+)
+from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.operations import emit_sync, mix
+from torchlint.placement.syntax import words
+from torchlint.placement.values import (
+    DEFAULT,
+    HOST,
+    NUMBER,
+    UNKNOWN,
+    Alternative,
+    Certainty,
+    Kind,
+    Place,
+    Value,
+    Where,
+    element_of,
+    sequence,
+    tensor,
+    union,
+    with_rank,
+)
+
+if TYPE_CHECKING:
+    from torchlint.placement.torch_api import Binding, Overload
+
+Handler = Callable[[Interpreter, str, cst.Call, Arguments, Env], "Value | None"]
+_HANDLERS: dict[str, Handler] = {}
+
+
+def _api(*names: str) -> Callable[[Handler], Handler]:
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            _HANDLERS[name] = handler
+        return handler
+
+    return register
+
+
+def torch_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    """A call of `torch.…` by canonical name."""
+    handler = _HANDLERS.get(name)
+    if handler is not None:
+        result = handler(run, name, node, arguments, env)
+        if result is not None:
+            return result
+    device = arguments.find("device")
+    if device is not None:
+        name_device(run, device.node, device.value, "literal", name)
+    if name in torch_api.CREATES:
+        return create(run, name, node, arguments)
+    if name in torch_api.FOLLOWS_TEMPLATE:
+        return _like(run, name, node, arguments)
+    if name in torch_api.MODULES:
+        return _build_module(run, name, node, arguments)
+    if name in torch_api.OPTIMIZERS:
+        run.emit(Build(node, run.scene, "optimizer", name, UNKNOWN, tuple(arguments.positional), arguments.values()))
+        return Value(Kind.OPTIMIZER, name=name)
+    if name in torch_api.SCHEDULERS:
+        return Value(Kind.SCHEDULER, name=name)
+    if name.startswith(("torch.cuda.", "torch.mps.", "torch.xpu.", "torch.backends.", "torch.accelerator.")):
+        return _vendor(run, name, node, arguments)
+    return _operation(run, name, node, arguments)
+
+
+# ---------------------------------------------------------------------- devices
+
+
+@_api("torch.device")
+def _device(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    given = arguments.find("type", 0) or arguments.find("device", 0)
+    facts = frozenset({"torch.device"})
+    if given is None:
+        return Value(Kind.DEVICE, (Alternative(Place(Where.NAMED, words(node)), None, node),), facts=facts)
+    if given.value.kind is Kind.STRING and given.value.name:
+        name_device(run, node, given.value, "literal", "torch.device")
+        return Value(Kind.DEVICE, (named_place(given.value.name, node),), facts=facts, tests=given.value.tests)
+    places = given.value.places if given.value.kind in (Kind.DEVICE, Kind.STRING) else ()
+    if not places:
+        places = (Alternative(Place(Where.NAMED, words(node) if "…" not in words(node) else "device"), None, node),)
+    return Value(Kind.DEVICE, places, given.value.certainty, facts=facts, tests=given.value.tests)
+
+
+@_api("torch.set_default_device", "torch.set_default_tensor_type")
+def _default_device(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    given = arguments.find("device", 0) or arguments.find("t", 0)
+    if given is None:
+        return UNKNOWN
+    text = given.value.name or ""
+    if name.endswith("device"):
+        name_device(run, given.node, given.value, "literal", name)
+    elif "cuda" in text:
+        run.emit(DeviceName(node, run.scene, "cuda", "tensor type", name, literal=text))
+    return UNKNOWN
+
+
+@_api("torch.Generator")
+def _generator(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    device = arguments.find("device", 0)
+    if device is None:
+        return Value(Kind.GENERATOR, (Alternative(HOST, None, node),))
+    name_device(run, device.node, device.value, "literal", name)
+    return Value(Kind.GENERATOR, device_places(run, device, node))
+
+
+@_api(
+    "torch.cuda.is_available", "torch.backends.mps.is_available", "torch.backends.mps.is_built", "torch.xpu.is_available",
+    "torch.mps.is_available", "torch.accelerator.is_available", "torch.cuda.device_count", "torch.cuda.is_initialized",
+    "torch.mps.device_count", "torch.xpu.device_count", "torch.accelerator.device_count", "torch.hpu.is_available",
+    "torch.npu.is_available", "torch.backends.cuda.is_built", "torch.cuda.is_bf16_supported", "torch.cuda._is_compiled",
+    "torch.cuda.get_device_capability",
+)  # fmt: skip
+def _available(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
+
+
+@_api("torch.accelerator.current_accelerator")
+def _accelerator(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    place = Alternative(Place(Where.NAMED, words(node)), None, node)
+    return Value(Kind.DEVICE, (place,), facts=frozenset({"torch.device"}))
+
+
+@_api("torch.cuda.synchronize", "torch.mps.synchronize", "torch.xpu.synchronize", "torch.accelerator.synchronize")
+def _synchronize(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    run.emit(Sync(node, run.scene, "synchronize", None))
+    if not name.startswith("torch.accelerator"):
+        _vendor(run, name, node, arguments)
+    return UNKNOWN
+
+
+@_api("torch.cuda.empty_cache", "torch.mps.empty_cache", "torch.xpu.empty_cache")
+def _empty_cache(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    run.emit(Sync(node, run.scene, "empty_cache", None, hidden=True))
+    if not name.startswith("torch.cuda"):
+        _vendor(run, name, node, arguments)
+    return UNKNOWN
+
+
+def _vendor(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
+    family = name.split(".")[1] if not name.startswith("torch.backends.") else name.split(".")[2]
+    if name.startswith("torch.cuda.") and name.endswith("Tensor"):
+        run.emit(DeviceName(node, run.scene, "cuda", "tensor type", name))
+        rank = None if not arguments.positional else 1
+        return tensor((Alternative(Place(Where.NAMED, "cuda"), rank, node),))
+    known = torch_api.VENDOR.get(name)
+    if family in VENDORS and known is not None and known.raises:
+        run.emit(DeviceName(node, run.scene, family, "api", name, raises=True))
+    last = name.rsplit(".", 1)[-1]
+    if last in ("current_device", "device"):
+        place = Alternative(Place(Where.NAMED, words(node) if "…" not in words(node) else family), None, node)
+        return Value(Kind.DEVICE if last == "current_device" else Kind.CONTEXT, (place,))
+    return UNKNOWN
+
+
+# ---------------------------------------------------------------------- creation
+
+
+def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
+    """A factory: `torch.zeros`, `torch.tensor`, `torch.from_numpy`, `torch.FloatTensor`, …."""
+    device = arguments.find("device")
+    data = arguments.value("data", 0) if name in torch_api.FOLLOWS_DATA or name in torch_api.IGNORES_DEFAULT_DEVICE else None
+    rank = _rank_of_creation(name, node, arguments)
+    mapped = _from_mapping(arguments)
+    if device is not None and device.value.kind is not Kind.NONE:
+        places, why = with_rank(device_places(run, device, node), rank), "explicit"
+    elif mapped is not None:
+        places = with_rank(device_places(run, Operand(node, mapped), node), rank) if mapped.kind is not Kind.UNKNOWN else ()
+        why = "explicit"
+    elif arguments.may_have("device") or arguments.find("out") is not None:
+        out = arguments.value("out")
+        places, why = (out.places if out is not None else ()), "unknown"
+    elif data is not None and data.kind is Kind.TENSOR and name not in torch_api.IGNORES_DEFAULT_DEVICE:
+        places, why = with_rank(data.places, rank), "template"
+    elif data is not None and data.kind is Kind.UNKNOWN and name in ("torch.as_tensor", "torch.asarray"):
+        # A tensor stays where it is, anything else goes to the host.
+        places, why = (), "unknown"
+    elif run.context_places is not None and name not in torch_api.IGNORES_DEFAULT_DEVICE:
+        places, why = tuple(p._replace(rank=rank, origin=node) for p in run.context_places), "default"
+    elif run.scene.default_device and name not in torch_api.IGNORES_DEFAULT_DEVICE:
+        places, why = (Alternative(DEFAULT, rank, node),), "default"
+    else:
+        places = (Alternative(HOST, rank, node),)
+        why = "host-only" if name in torch_api.IGNORES_DEFAULT_DEVICE else "default"
+        if arguments.find("generator") is not None:
+            why = "generator"
+            generator = arguments.value("generator")
+            if generator is not None and generator.places and not generator.on_host:
+                places = ()
+            elif generator is not None and generator.kind is not Kind.GENERATOR:
+                places = ()
+    facts: frozenset[str] = frozenset()
+    wants_grad = arguments.find("requires_grad")
+    if wants_grad is not None and words(wants_grad.node) == "True":
+        facts |= {"grad", "leaf"}
+    dtype = arguments.value("dtype")
+    if dtype is not None and dtype.name == "bool" or name == "torch.BoolTensor":
+        facts |= {"mask"}
+    value = Value(Kind.TENSOR, places, facts=facts)
+    run.emit(Create(node, run.scene, name, value, why, data, name in torch_api.RANDOM))
+    return value
+
+
+def _from_mapping(arguments: Arguments) -> Value | None:
+    for mapping in arguments.unpacked:
+        if mapping.keys is not None and "device" in mapping.keys:
+            return mapping.keys["device"]
+    return None
+
+
+_SIZED = frozenset("torch.zeros torch.ones torch.empty torch.rand torch.randn torch.full torch.randint".split())
+
+
+def _rank_of_creation(name: str, node: cst.Call, arguments: Arguments) -> int | None:
+    if name == "torch.scalar_tensor":
+        return 0
+    if name in ("torch.tensor", "torch.as_tensor", "torch.asarray"):
+        data = arguments.value("data", 0)
+        if data is None:
+            return None
+        if data.kind in (Kind.NUMBER,):
+            return 0
+        if data.kind in (Kind.SEQUENCE, Kind.ARRAY):
+            return 1
+        if data.kind is Kind.TENSOR:
+            return data.places[0].rank if data.places else None
+        return None
+    if name in _SIZED:
+        size = arguments.find("size", 2 if name == "torch.randint" and len(arguments.positional) > 2 else 0)
+        if name == "torch.randint":
+            sizes = [o for o in arguments.all() if o.value.kind is Kind.SEQUENCE]
+            size = sizes[0] if sizes else size
+        if size is None:
+            return 1 if arguments.starred else None
+        if type(size.node) is cst.Tuple or type(size.node) is cst.List:
+            return 1 if size.node.elements else 0
+        return 1
+    return 1
+
+
+@_api("torch.zeros_like", "torch.ones_like", "torch.empty_like", "torch.full_like", "torch.rand_like", "torch.randn_like", "torch.randint_like")
+def _like(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env | None = None) -> Value:
+    template = arguments.value("input", torch_api.FOLLOWS_TEMPLATE.get(name, 0)) or UNKNOWN
+    device = arguments.find("device")
+    if device is not None:
+        name_device(run, device.node, device.value, "literal", name)
+    if device is not None and device.value.kind is not Kind.NONE:
+        places, why = device_places(run, device, node), "explicit"
+    else:
+        places, why = template.places, "template"
+        if arguments.may_have("device"):
+            places, why = (), "unknown"
+    value = Value(Kind.TENSOR, places, template.certainty, facts=template.facts & {"assumed"})
+    run.emit(Create(node, run.scene, name, value, why, template, name in torch_api.RANDOM))
+    return value
+
+
+@_api("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Buffer")
+def _parameter(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    data = arguments.value("data", 0)
+    facts = frozenset({"parameter", "leaf", "grad"})
+    if data is None:
+        return tensor((Alternative(HOST, 1, node),), Certainty.KNOWN, facts)
+    return Value(Kind.TENSOR, data.places, Certainty.KNOWN, facts=facts)
+
+
+@_api("torch.nn.UninitializedParameter", "torch.nn.UninitializedBuffer", "torch.nn.parameter.UninitializedParameter")
+def _lazy_parameter(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    return tensor((), Certainty.KNOWN, frozenset({"parameter", "leaf", "grad"}))
+
+
+# ---------------------------------------------------------------------- Modules
+
+
+_CONTAINERS = frozenset(["torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"])
+_WRAPPERS = frozenset(
+    ["torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel",
+     "torch.nn.parallel.distributed.DistributedDataParallel", "torch.distributed.fsdp.FullyShardedDataParallel"]
+)  # fmt: skip
+
+
+def _build_module(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
+    if name in _WRAPPERS:
+        return _wrap(run, name, node, arguments)
+    if name in _CONTAINERS:
+        return _container(run, name, node, arguments)
+    device = arguments.find("device")
+    if name in torch_api.LOSSES:
+        weight = arguments.value("weight", 0) if name in _WEIGHTED else None
+        weight = arguments.value("pos_weight") or weight
+        run.emit(Build(node, run.scene, "loss", name, weight or UNKNOWN, tuple(arguments.positional), arguments.values()))
+        places = tuple(p._replace(origin=p.origin or node) for p in weight.places) if weight is not None and weight.kind is Kind.TENSOR else ()
+        facts = frozenset({"loss module", "state"}) if places else frozenset({"loss module"})
+        return Value(Kind.MODULE, places, name=name, facts=facts)
+    if name not in torch_api.ACCEPTS_DEVICE or (name.startswith("torch.nn.") and words(node).endswith("affine=False)")):
+        return Value(Kind.MODULE, name=name)
+    facts = frozenset({"state"})
+    return Value(Kind.MODULE, _birthplace(run, node, arguments, device), name=name, facts=facts)
+
+
+_WEIGHTED = frozenset(
+    "torch.nn.CrossEntropyLoss torch.nn.NLLLoss torch.nn.BCELoss torch.nn.BCEWithLogitsLoss torch.nn.NLLLoss2d"
+    " torch.nn.MultiLabelSoftMarginLoss".split()
+)
+
+
+def _birthplace(run: Interpreter, node: cst.Call, arguments: Arguments, device: Operand | None) -> tuple[Alternative, ...]:
+    if device is not None and device.value.kind is not Kind.NONE:
+        return device_places(run, device, node)
+    if arguments.may_have("device") or _from_mapping(arguments) is not None:
+        return ()
+    if run.context_places is not None:
+        return tuple(p._replace(rank=None, origin=node) for p in run.context_places)
+    if run.scene.default_device:
+        return (Alternative(DEFAULT, None, node),)
+    return (Alternative(HOST, None, node),)
+
+
+def _container(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
+    inner: list[Value] = []
+    for operand in [*arguments.positional, *arguments.starred]:
+        value = operand.value
+        if value.kind in (Kind.SEQUENCE, Kind.MAPPING):
+            inner.extend(value.items if value.items is not None else [element_of(value)] if value.kind is Kind.SEQUENCE else [value.element or UNKNOWN])
+        else:
+            inner.append(value)
+    places: tuple[Alternative, ...] = ()
+    element: Value | None = None
+    facts: frozenset[str] = frozenset()
+    for value in inner:
+        if value.kind is Kind.MODULE:
+            places = union(places, value.places)
+            facts |= value.facts & {"state"}
+        element = value if element is None or element.same(value) else Value(Kind.MODULE, ref=None)
+    if any(v.kind is not Kind.MODULE for v in inner):
+        places = ()
+    return Value(Kind.MODULE, places, name=name, element=element or Value(Kind.MODULE), facts=facts)
+
+
+def _wrap(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
+    inner = arguments.value("module", 0) or UNKNOWN
+    run.emit(Wrap(node, run.scene, name, inner, arguments.values()))
+    return Value(Kind.MODULE, tuple(p for p in inner.places if not p.place.is_host), inner.certainty, ref=inner.ref, facts=inner.facts | {"wrapped"})
+
+
+@_api("torch.compile", "torch.jit.script", "torch.jit.trace", "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "torch.fx.symbolic_trace")
+def _compile(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    inner = arguments.value("model", 0) or arguments.value("obj", 0) or UNKNOWN
+    run.emit(Wrap(node, run.scene, name, inner, arguments.values()))
+    return inner
+
+
+def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    """A call of a Module whose class is torch's own, or is not known."""
+    facts = frozenset({"grad"})
+    name = module.name or ""
+    overloads = torch_api.forward_overloads(name)
+    if name in torch_api.LOSSES:
+        operands = [Operand(node.func, module, "weight"), *arguments.all()] if module.places else arguments.all()
+        result = mix(run, node, name.rsplit(".", 1)[-1], operands, rank=0)
+        return result.but(facts=result.facts | {"loss", "grad"})
+    operands = [o for o in arguments.all() if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)]
+    if "wrapped" in module.facts:
+        places = tuple(p for p in module.places if not p.place.is_host)
+        return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts | ({"assumed"} if not places else frozenset()))
+    known = name in torch_api.MODULES and bool(overloads)
+    me = Operand(node.func, module, "module")
+    result = mix(run, node, name.rsplit(".", 1)[-1] or "forward", [me, *operands], rank=1 if name in torch_api.ACCEPTS_DEVICE else None)
+    places = result.places
+    if not known:
+        # Nobody knows what comes back; what does, lives where the Module is.
+        places = tuple(p for p in module.places if not p.place.is_host) or tuple(p for p in places if not p.place.is_host)
+        more = facts if module.places else facts | {"assumed"}
+        return Value(Kind.UNKNOWN, tuple(p._replace(rank=None) for p in places), min(Certainty.INFERRED, module.certainty), facts=more)
+    inputs = [o.value for o in operands if o.value.kind is Kind.TENSOR]
+    if not module.places and not inputs:
+        return Value(Kind.TENSOR, (), Certainty.INFERRED, facts=facts)
+    value = Value(Kind.TENSOR, places, result.certainty, facts=facts | result.facts)
+    if overloads[0].result is torch_api.Result.TENSORS or name in ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN", "torch.nn.MultiheadAttention"):
+        arity = overloads[0].arity or 2
+        state = sequence((value, value)) if name == "torch.nn.LSTM" else value
+        return sequence((value, state)) if arity == 2 else sequence((value,) * arity)
+    return value
+
+
+# ---------------------------------------------------------------------- contexts, loading, protocols
+
+
+@_api("torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad")
+def _grad_mode(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    return Value(Kind.CONTEXT, name=name.rsplit(".", 1)[-1])
+
+
+@_api("torch.set_grad_enabled")
+def _set_grad(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    given = arguments.find("mode", 0)
+    off = given is not None and words(given.node) == "False"
+    return Value(Kind.CONTEXT, name="no_grad" if off else "set_grad_enabled")
+
+
+@_api("torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.cuda.amp.autocast_mode.autocast")
+def _autocast(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    vendor = "torch.cuda.amp" in name or "torch.cpu.amp" in name
+    device = None if vendor else arguments.find("device_type", 0)
+    position = 0 if vendor else 1
+    dtype = arguments.find("dtype", 1 if vendor else position)
+    enabled = arguments.find("enabled", 0 if vendor else 2)
+    if dtype is None:
+        kind = "default"
+    elif dtype.value.kind is Kind.DTYPE and dtype.value.name:
+        kind = {"half": "float16"}.get(dtype.value.name, dtype.value.name)
+    else:
+        kind = "unknown"
+    state = "yes" if enabled is None else {"True": "yes", "False": "no"}.get(words(enabled.node), "flag")
+    if enabled is None and arguments.unpacked:
+        state = "flag"
+    run.emit(Autocast(node, run.scene, name, device.value if device is not None else None, kind, state))
+    if device is not None and enabled is None:
+        name_device(run, device.node, device.value, "autocast", name)
+    return Value(Kind.CONTEXT, name="autocast" if state != "no" else None)
+
+
+@_api("torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.cpu.amp.GradScaler", "torch.amp.grad_scaler.GradScaler", "torch.GradScaler", "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler")
+def _grad_scaler(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    enabled = arguments.find("enabled")
+    facts = frozenset({"disabled"}) if enabled is not None and words(enabled.node) != "True" else frozenset()
+    value = Value(Kind.SCALER, name=name, facts=facts)
+    run.emit(Scaler(node, run.scene, "new", value))
+    return value
+
+
+@_api("torch.load", "torch.hub.load_state_dict_from_url", "torch.utils.model_zoo.load_url", "torch.jit.load")
+def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    position = {"torch.load": 1, "torch.jit.load": 1}.get(name, 2)
+    mapped = arguments.find("map_location", position)
+    known = mapped is not None or arguments.may_have("map_location") or bool(arguments.starred)
+    run.emit(Load(node, run.scene, name, known))
+    if mapped is not None:
+        name_device(run, mapped.node, mapped.value, "literal", name)
+    return Value(Kind.UNKNOWN)
+
+
+@_api("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
+def _loader(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    from torchlint.placement.libraries import batch_of
+
+    dataset = arguments.value("dataset", 0) or UNKNOWN
+    run.emit(Build(node, run.scene, "loader", name, dataset, tuple(arguments.positional), arguments.values()))
+    pinned = arguments.find("pin_memory")
+    if pinned is not None and words(pinned.node) == "True":
+        run.emit(Pin(node, run.scene, dataset), "loader")
+    element = batch_of(run, dataset, arguments, node)
+    return Value(Kind.LOADER, element=element, ref=dataset.ref)
+
+
+@_api("torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset")
+def _tensor_dataset(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    rows = tuple(element_of(o.value) if o.value.kind is Kind.TENSOR else UNKNOWN for o in arguments.positional)
+    return Value(Kind.DATASET, element=sequence(rows), name=name)
+
+
+@_api("torch.utils.data.Subset", "torch.utils.data.dataset.Subset")
+def _subset(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    return arguments.value("dataset", 0) or UNKNOWN
+
+
+@_api("torch.utils.data.random_split")
+def _random_split(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    return sequence(element=arguments.value("dataset", 0) or UNKNOWN)
+
+
+@_api("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm", "torch.nn.utils.get_total_norm")
+def _clip(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    run.emit(GradUse(node, run.scene, name.rsplit(".", 1)[-1]))
+    if "value" in name:
+        return UNKNOWN
+    return Value(Kind.TENSOR, (), Certainty.KNOWN, facts=frozenset({"loss"}))
+
+
+@_api("torch.autograd.backward")
+def _backward(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    given = arguments.value("tensors", 0) or UNKNOWN
+    run.emit(Backward(node, run.scene, given, "scaled" in given.facts))
+    return UNKNOWN
+
+
+@_api("torch.autograd.grad")
+def _grad(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    inputs = arguments.value("inputs", 1) or UNKNOWN
+    inner = element_of(inputs) if inputs.kind is Kind.SEQUENCE else inputs
+    return sequence(element=Value(Kind.TENSOR, inner.places, Certainty.INFERRED))
+
+
+@_api("torch.is_tensor", "torch.is_floating_point", "torch.is_complex", "torch.numel", "torch.is_storage", "torch.is_grad_enabled")
+def _asks(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    return NUMBER
+
+
+@_api("torch.save", "torch.manual_seed", "torch.seed", "torch.set_num_threads", "torch.set_printoptions", "torch.use_deterministic_algorithms", "torch.set_float32_matmul_precision")
+def _nothing(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    return UNKNOWN
+
+
+@_api("torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pack_sequence")
+def _pack(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    lengths = arguments.find("lengths", 1)
+    if lengths is not None:
+        demand_host(run, lengths.node)
+    given = arguments.value("input", 0) or arguments.value("sequences", 0) or UNKNOWN
+    return Value(Kind.UNKNOWN, given.places, Certainty.INFERRED, name="PackedSequence")
+
+
+@_api("torch.nn.utils.rnn.pad_packed_sequence")
+def _pad_packed(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    given = arguments.value("sequence", 0) or UNKNOWN
+    padded = Value(Kind.TENSOR, with_rank(given.places, 1), Certainty.INFERRED, facts=frozenset({"grad"}))
+    return sequence((padded, tensor((Alternative(HOST, 1, node),))))
+
+
+@_api("torch.nn.utils.rnn.pad_sequence")
+def _pad(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    given = arguments.value("sequences", 0) or UNKNOWN
+    inner = element_of(given)
+    return Value(Kind.TENSOR, with_rank(inner.places, 1) if inner.kind is Kind.TENSOR else (), Certainty.INFERRED)
+
+
+def demand_host(run: Interpreter, node: cst.CSTNode) -> None:
+    """What asks for a value on the host is a reason for the wait that brought it there."""
+    from torchlint.placement.syntax import descendants
+
+    for below in descendants(node):
+        event = run.events.get((Sync, below))
+        if isinstance(event, Sync):
+            event.demanded = True
+
+
+# ---------------------------------------------------------------------- operations by their facts
+
+
+def bound_operands(
+    run: Interpreter, name: str, overloads: Sequence[Overload], arguments: Arguments
+) -> tuple[list[Operand], list[Operand], Binding | None]:
+    """The arguments that are tensor operands, the tensors given for numbers, and how the call binds."""
+    flags = [_is_tensor(o.value) for o in arguments.positional]
+    named = {k: _is_tensor(o.value) for k, o in arguments.named.items()}
+    binding = torch_api.bind(overloads, flags, named) if overloads else None
+    if binding is None:
+        return [o for o in arguments.positional if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)] if not overloads else [], [], None
+    exempt = {*torch_api.ON_CPU.get(name, ()), *torch_api.CPU_ALLOWED.get(name, ())}
+    operands: list[Operand] = []
+    scalars: list[Operand] = []
+    pairs = [*zip(binding.positional, arguments.positional), *((binding.keywords[k], o) for k, o in arguments.named.items())]
+    for parameter, operand in pairs:
+        if parameter.kind.is_tensor:
+            if parameter.name in exempt:
+                if parameter.name in torch_api.ON_CPU.get(name, ()):
+                    demand_host(run, operand.node)
+                continue
+            if parameter.name != "out" or operand.value.kind is Kind.TENSOR:
+                operands.append(Operand(operand.node, operand.value, parameter.name))
+        elif parameter.kind in (torch_api.Kind.SCALAR,) and operand.value.kind is Kind.TENSOR:
+            scalars.append(Operand(operand.node, operand.value, parameter.name))
+    return operands, scalars, binding
+
+
+def _is_tensor(value: Value) -> bool | None:
+    if value.kind is Kind.TENSOR:
+        return True
+    return None if value.kind is Kind.UNKNOWN else value.kind is Kind.SEQUENCE and None or False
+
+
+def _operation(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
+    overloads = torch_api.overloads(name)
+    operands, scalars, binding = bound_operands(run, name, overloads, arguments)
+    for operand in scalars:
+        emit_sync(run, operand.node, f"{operand.role}=tensor", operand.value, hidden=True)
+    last = name.rsplit(".", 1)[-1]
+    if name in torch_api.SYNCS:
+        _hidden_sync(run, name, last, node, arguments, operands)
+    if not overloads:
+        if name.startswith(("torch.nn.init.", "torch.nn.functional.")) and arguments.positional:
+            return arguments.positional[0].value
+        return UNKNOWN
+    if binding is None and not operands:
+        operands = [o for o in arguments.positional if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)]
+    if binding is not None and binding.overload.result is torch_api.Result.HOST:
+        mix(run, node, last, operands)
+        return NUMBER
+    in_place = last.endswith("_") and bool(operands)
+    unknown = any(o.value.kind is Kind.UNKNOWN for o in operands)
+    result = mix(run, node, last, operands, in_place=in_place, rank=_rank_of_operation(name, operands, binding))
+    if unknown and result.on_host:
+        # The other operand may be a tensor elsewhere.
+        result = result.at(())
+    if not operands or not any(o.value.places for o in operands):
+        result = result.at(())
+    facts = result.facts
+    if binding is not None and binding.rank is torch_api.Rank.ZERO:
+        facts |= {"loss"}
+    if "loss" in last or last in ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss"):
+        facts |= {"loss", "grad"}
+    if last in ("isnan", "isinf", "isfinite", "logical_and", "logical_or", "logical_not", "eq", "ne", "gt", "lt", "ge", "le", "isin"):
+        facts |= {"mask"}
+    return result_of(binding, result.but(facts=facts))
+
+
+_JOINING = frozenset(["torch.cat", "torch.stack", "torch.concat", "torch.concatenate", "torch.vstack", "torch.hstack", "torch.dstack"])
+
+
+def _rank_of_operation(name: str, operands: Sequence[Operand], binding: Binding | None) -> int | None | str:
+    if name in _JOINING:
+        return 1
+    known = binding.rank if binding is not None else None
+    if known is torch_api.Rank.ZERO:
+        return 0
+    if known is torch_api.Rank.SOME:
+        return 1
+    if known is torch_api.Rank.SAME:
+        return "elementwise"
+    if known is torch_api.Rank.FIRST and operands and operands[0].value.places:
+        ranks = {p.rank for p in operands[0].value.places}
+        return ranks.pop() if len(ranks) == 1 else None
+    return None
+
+
+def _hidden_sync(
+    run: Interpreter, name: str, last: str, node: cst.Call, arguments: Arguments, operands: Sequence[Operand]
+) -> None:
+    unless = torch_api.SYNC_UNLESS.get(name)
+    if unless is not None and (unless in arguments.named or (name == "torch.where" and len(arguments.positional) > 1)):
+        return
+    if name == "torch.nn.functional.one_hot" and len(arguments.positional) > 1:
+        return
+    if name == "torch.repeat_interleave" and len(arguments.positional) > 1 and arguments.positional[1].value.kind is Kind.NUMBER:
+        return
+    first = next((o for o in operands if o.value.kind is Kind.TENSOR), None)
+    if first is not None:
+        emit_sync(run, node, last, first.value, hidden=True)
+
+
+def result_of(binding: Binding | None, value: Value) -> Value:
+    """A tensor as the kind of result that the overload gives: itself, several, a number, an array."""
+    if binding is None:
+        return value
+    result = binding.overload.result
+    if result is torch_api.Result.TENSORS:
+        arity = binding.overload.arity
+        return sequence((value,) * arity) if arity is not None else sequence(element=value)
+    if result is torch_api.Result.HOST:
+        return NUMBER
+    if result in (torch_api.Result.NOTHING, torch_api.Result.MODULE):
+        return UNKNOWN
+    if result is torch_api.Result.ARRAY:
+        return Value(Kind.ARRAY)
+    return value if result is torch_api.Result.TENSOR else value.but(certainty=min(value.certainty, Certainty.INFERRED))
+
+

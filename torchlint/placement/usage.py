@@ -1,0 +1,269 @@
+"""One walk over a file before it is interpreted: how each scope uses its names, and which loops train."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import libcst as cst
+
+from torchlint.placement.syntax import dotted, semantic_fields, words
+
+#: Iterating over these goes through the parts of a model, not through batches.
+_PARTS_OF_A_MODEL = frozenset(
+    ["parameters", "named_parameters", "modules", "named_modules", "children", "named_children", "param_groups", "buffers"]
+)
+_LEAVES = frozenset([cst.SimpleWhitespace, cst.Comment, cst.Newline, cst.Integer, cst.Float, cst.SimpleString, cst.Import, cst.ImportFrom, cst.Pass])
+
+
+class Usage:
+    """What one scope (a function or the module) does with its names; dotted names such as `self.x` count, too.
+
+    attributes: which attributes are read of a name. called: names called as functions. unpacked: names passed
+    as `**name`. torch_arguments: names passed to functions of torch, as "name torch.function", with "[]" behind it where
+    they stand in a list.
+    indexed: names subscripted. assigned: how often a name is bound. loads: how often it is read.
+    backward: a backward stands here outside every loop. self_assigned: attributes of `self` bound here.
+    """
+
+    __slots__ = (
+        "assigned", "attributes", "backward", "called", "compared", "containers", "indexed", "is_generator", "iterated",
+        "loads", "module_arguments", "self_assigned", "torch_arguments", "unpacked",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.attributes: defaultdict[str, set[str]] = defaultdict(set)
+        self.called: set[str] = set()
+        self.unpacked: set[str] = set()
+        self.torch_arguments: set[str] = set()
+        self.module_arguments: set[str] = set()
+        self.indexed: set[str] = set()
+        self.iterated: set[str] = set()
+        self.containers: set[str] = set()
+        self.compared: set[str] = set()
+        self.loads: defaultdict[str, int] = defaultdict(int)
+        self.assigned: defaultdict[str, int] = defaultdict(int)
+        self.self_assigned: set[str] = set()
+        self.backward = False
+        self.is_generator = False
+
+
+class FileUsage:
+    """The usage of every scope of a file, and facts of the file as a whole.
+
+    scopes: by id of the FunctionDef, 0 for the module. hot: ids of loops that hold a backward of their own.
+    parts_loops: ids of loops over the parts of a model.
+    """
+
+    def __init__(self, module: cst.Module) -> None:
+        self.scopes: dict[int, Usage] = {}
+        self.hot: set[int] = set()
+        self.parts_loops: set[int] = set()
+        self.torch_names: set[str] = {"torch"}
+        self.sets_default_device = False
+        self.mentions: set[str] = set()
+        top = self.scopes[0] = Usage()
+        for statement in module.body:
+            self._scan(statement, top, None)
+
+    def of(self, function: cst.FunctionDef | None) -> Usage:
+        usage = self.scopes.get(0 if function is None else id(function))
+        return usage if usage is not None else Usage()
+
+    def _scan(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
+        kind = type(node)
+        if kind is cst.Name:
+            scope.loads[node.value] += 1  # type: ignore[attr-defined]
+            return
+        if kind in _LEAVES:
+            if kind is cst.Import or kind is cst.ImportFrom:
+                self._import(node)
+            return
+        reader = _READERS.get(kind)
+        if reader is not None:
+            reader(self, node, scope, loop)
+            return
+        self._below(node, scope, loop)
+
+    def _below(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
+        for field in semantic_fields(type(node)):
+            child = getattr(node, field)
+            if child is None or type(child) is str:
+                continue
+            if type(child) in (list, tuple):
+                for item in child:
+                    if isinstance(item, cst.CSTNode):
+                        self._scan(item, scope, loop)
+            elif isinstance(child, cst.CSTNode):
+                self._scan(child, scope, loop)
+
+    def _import(self, node: cst.CSTNode) -> None:
+        if type(node) is cst.Import:
+            for alias in node.names:
+                if (dotted(alias.name) or "").split(".")[0] == "torch":
+                    self.torch_names.add(alias.asname.name.value if alias.asname else "torch")  # type: ignore[union-attr]
+        elif type(node) is cst.ImportFrom and node.module is not None and not isinstance(node.names, cst.ImportStar):
+            if (dotted(node.module) or "").split(".")[0] == "torch" and not node.relative:
+                for alias in node.names:
+                    name = alias.asname.name if alias.asname else alias.name
+                    self.torch_names.add(name.value)  # type: ignore[arg-type]
+
+    def _function(self, node: cst.FunctionDef, scope: Usage, loop: cst.CSTNode | None) -> None:
+        inner = self.scopes[id(node)] = Usage()
+        scope.assigned[node.name.value] += 1
+        self._below(node.params, inner, None)
+        self._scan(node.body, inner, None)
+        for decorator in node.decorators:
+            self._scan(decorator.decorator, scope, loop)
+
+    def _attribute(self, node: cst.Attribute, scope: Usage, loop: cst.CSTNode | None) -> None:
+        base = node.value
+        name = dotted(base)
+        self.mentions.add(node.attr.value)
+        if name is None:
+            self._scan(base, scope, loop)
+            return
+        scope.attributes[name].add(node.attr.value)
+        root = name
+        while True:
+            scope.loads[root] += 1
+            head, dot, tail = root.rpartition(".")
+            if not dot:
+                break
+            scope.attributes[head].add(tail)
+            root = head
+
+    def _call(self, node: cst.Call, scope: Usage, loop: cst.CSTNode | None) -> None:
+        func = node.func
+        name = dotted(func)
+        if name is not None:
+            scope.called.add(name)
+        if type(func) is cst.Attribute:
+            self._method_call(node, func, scope, loop)
+        root = func
+        while type(root) is cst.Attribute:
+            root = root.value
+        of_torch = type(root) is cst.Name and root.value in self.torch_names
+        if name is not None and name.endswith(("set_default_device", "set_default_tensor_type")):
+            self.sets_default_device = True
+        for arg in node.args:
+            value = arg.value
+            if arg.star == "**":
+                inner = dotted(value)
+                if inner is not None:
+                    scope.unpacked.add(inner)
+            elif of_torch and arg.keyword is None:
+                listed = type(value) in (cst.List, cst.Tuple)
+                for item in [e.value for e in value.elements] if listed else [value]:  # type: ignore[attr-defined]
+                    inner = dotted(item)
+                    if inner is not None:
+                        scope.torch_arguments.add(f"{inner} {name}" + ("[]" if listed else ""))
+            elif type(func) is cst.Attribute and name is not None and name.startswith("self."):
+                inner = dotted(value)
+                if inner is not None:
+                    scope.module_arguments.add(inner)
+            self._scan(value, scope, loop)
+        if type(func) is cst.Attribute:
+            self._attribute(func, scope, loop)
+        else:
+            self._scan(func, scope, loop)
+
+    def _method_call(self, node: cst.Call, func: cst.Attribute, scope: Usage, loop: cst.CSTNode | None) -> None:
+        method = func.attr.value
+        receiver = dotted(func.value)
+        positional = sum(1 for a in node.args if a.keyword is None)
+        if method in ("backward", "manual_backward", "minimize") or (method == "step" and "optim" in words(func.value)):
+            if method == "backward" and positional and receiver is not None:
+                # A tensor's backward hardly ever takes a gradient: this is a framework's.
+                scope.attributes[receiver].add("backward()")
+            if loop is not None:
+                self.hot.add(id(loop))
+            else:
+                scope.backward = True
+        if receiver is not None:
+            if any(a.keyword is not None and a.keyword.value in ("dim", "keepdim") for a in node.args):
+                scope.attributes[receiver].add("dim=")
+            if method == "size" and (positional or node.args):
+                scope.attributes[receiver].add("size()")
+            if method in ("size", "dim") and not node.args:
+                scope.attributes[receiver].add(method + "()")
+
+    def _for(self, node: cst.For, scope: Usage, loop: cst.CSTNode | None) -> None:
+        source = words(node.iter).replace("enumerate(", "").split("(")[0].rsplit(".", 1)[-1]
+        parts = source in _PARTS_OF_A_MODEL
+        if parts:
+            self.parts_loops.add(id(node))
+        name = dotted(node.iter)
+        if name is not None:
+            scope.iterated.add(name)
+        self._scan(node.iter, scope, loop)
+        self._target(node.target, scope, loop)
+        self._scan(node.body, scope, loop if parts and loop is not None else node)
+        if node.orelse is not None:
+            self._scan(node.orelse, scope, loop)
+
+    def _while(self, node: cst.While, scope: Usage, loop: cst.CSTNode | None) -> None:
+        self._scan(node.test, scope, node)
+        self._scan(node.body, scope, node)
+        if node.orelse is not None:
+            self._scan(node.orelse, scope, loop)
+
+    def _target(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
+        kind = type(node)
+        if kind is cst.Name:
+            scope.assigned[node.value] += 1  # type: ignore[attr-defined]
+        elif kind in (cst.Tuple, cst.List):
+            for element in node.elements:  # type: ignore[attr-defined]
+                self._target(element.value, scope, loop)
+        elif kind is cst.Attribute:
+            name = dotted(node)
+            if name is not None:
+                scope.assigned[name] += 1
+                if name.startswith("self.") and name.count(".") == 1:
+                    scope.self_assigned.add(name[5:])
+            self._scan(node.value, scope, loop)  # type: ignore[attr-defined]
+        else:
+            self._scan(node, scope, loop)
+
+    def _assign(self, node: cst.Assign, scope: Usage, loop: cst.CSTNode | None) -> None:
+        for target in node.targets:
+            self._target(target.target, scope, loop)
+        self._scan(node.value, scope, loop)
+
+    def _assign_one(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
+        self._target(node.target, scope, loop)  # type: ignore[attr-defined]
+        if type(node) is cst.AugAssign:
+            name = dotted(node.target)
+            if name is not None:
+                scope.loads[name] += 1
+        if node.value is not None:  # type: ignore[attr-defined]
+            self._scan(node.value, scope, loop)  # type: ignore[attr-defined]
+
+    def _subscript(self, node: cst.Subscript, scope: Usage, loop: cst.CSTNode | None) -> None:
+        name = dotted(node.value)
+        if name is not None:
+            scope.indexed.add(name)
+            for element in node.slice:
+                if type(element.slice) is cst.Index and type(element.slice.value) is cst.SimpleString:
+                    scope.attributes[name].add("[str]")
+                elif len(node.slice) > 1 or (type(element.slice) is cst.Slice and False):
+                    scope.attributes[name].add("[,]")
+        self._below(node, scope, loop)
+
+    def _yield(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
+        scope.is_generator = True
+        self._below(node, scope, loop)
+
+
+_READERS = {
+    cst.FunctionDef: FileUsage._function,
+    cst.Attribute: FileUsage._attribute,
+    cst.Call: FileUsage._call,
+    cst.For: FileUsage._for,
+    cst.While: FileUsage._while,
+    cst.Assign: FileUsage._assign,
+    cst.AnnAssign: FileUsage._assign_one,
+    cst.AugAssign: FileUsage._assign_one,
+    cst.NamedExpr: FileUsage._assign_one,
+    cst.Subscript: FileUsage._subscript,
+    cst.Yield: FileUsage._yield,
+}
