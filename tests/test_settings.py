@@ -197,7 +197,7 @@ def test_a_bare_word_after_config_is_told_to_be_quoted(tmp_path: Path) -> None:
 def test_any_table_of_other_keys_is_refused_by_name(table: dict[str, Any]) -> None:
     from torchlint.settings import _read_table
 
-    with pytest.raises(SettingsError, match="unknown key|must be"):
+    with pytest.raises(SettingsError, match=r"unknown key|must be"):
         _read_table(table, "here")
 
 
