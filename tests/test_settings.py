@@ -31,12 +31,13 @@ RULES = {
         rule("DEV601", "unpinned-non-blocking", default=False),
     )
 }
-ON = {"DEV001", "DEV101", "DEV102", "DEV201"}
+ON = {"DEV101", "DEV102", "DEV201"}
 CATALOGUE = Catalogue(RULES)
 
 
 def selected(*layers: Selection) -> set[str]:
-    return set(CATALOGUE.select(layers))
+    """The codes selected beside the one for unreadable files."""
+    return set(CATALOGUE.select(layers)) - {"DEV001"}
 
 
 def settings(
@@ -143,7 +144,7 @@ def test_options_count_most(tmp_path: Path) -> None:
     )
     assert read.confidence == "certain"
     assert read.exclude == ((str(tmp_path / "here"), ("b",)), (str(tmp_path / "here"), ("c",)))
-    assert selected(*read.selections) == {"DEV001", "DEV201", "DEV601"}
+    assert selected(*read.selections) == {"DEV201", "DEV601"}
 
 
 # ---- what is wrong with them
@@ -213,8 +214,8 @@ def test_rules_that_are_on_by_default_are_selected(tmp_path: Path) -> None:
     [
         (Selection(("DEV1",)), {"DEV101", "DEV102"}),
         (Selection(("dev1", "unpinned-non-blocking")), {"DEV101", "DEV102", "DEV601"}),
-        (Selection(("ALL",)), set(RULES)),
-        (Selection(("ALL",), ignore=("DEV1",)), {"DEV001", "DEV201", "DEV601"}),
+        (Selection(("ALL",)), {*ON, "DEV601"}),
+        (Selection(("ALL",), ignore=("DEV1",)), {"DEV201", "DEV601"}),
         (Selection(("DEV1",), ignore=("DEV101",)), {"DEV102"}),
         (Selection(("DEV101",), ignore=("DEV1",)), {"DEV101"}),
         (Selection(("DEV101",), ignore=("DEV101",)), set()),
@@ -225,6 +226,11 @@ def test_rules_that_are_on_by_default_are_selected(tmp_path: Path) -> None:
 )
 def test_the_longer_selector_wins(layer: Selection, codes: set[str]) -> None:
     assert selected(layer) == codes
+
+
+def test_unreadable_files_are_reported_unless_that_is_ignored() -> None:
+    assert "DEV001" in CATALOGUE.select([Selection(("DEV1",))])
+    assert "DEV001" not in CATALOGUE.select([Selection(("DEV1",), ignore=("DEV001",))])
 
 
 def test_a_select_starts_afresh_what_weaker_layers_said(tmp_path: Path) -> None:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from torchlint.rule import Rule
 
 
+#: The rule for files that can't be checked. A `select` leaves it on: such a file is not clean of anything.
+_UNREADABLE = "DEV001"
+
+
 class SettingsError(ValueError):
     """Settings that can't be followed; the message names the place, what is wrong and the cure if it can."""
 
@@ -383,7 +387,7 @@ class Catalogue:
         chosen = frozenset(code for code, rule in self.rules.items() if rule.default)
         for layer in layers:
             if layer.select is not None:
-                chosen = frozenset()
+                chosen = frozenset((_UNREADABLE,)) & frozenset(self.rules)
             said = [
                 (*self.expand(selector, _key(layer.where, key)), adds)
                 for key, adds, selectors in (

@@ -40,6 +40,9 @@ def span(line: int, column: int, end_line: int, end_column: int) -> Range:
     return Range(Position(line, column), Position(end_line, end_column))
 
 
+_OLD = "self.mask = torch.zeros(10)"
+_AT = CODE.index(_OLD)
+
 MIXED = Finding(
     "DEV102",
     "mixed-devices",
@@ -50,7 +53,7 @@ MIXED = Finding(
     span(9, 16, 9, 29),
     related=(Related("origin", "`self.mask` is created on the CPU here", PATH, span(6, 21, 6, 36)),),
     fix=Fix(
-        "make it a buffer", Safety.SAFE, (Edit(109, 138, 'self.register_buffer("mask", torch.zeros(10))'),)
+        "make it a buffer", Safety.SAFE, (Edit(_AT, _AT + len(_OLD), 'self.register_buffer("mask", …)'),)
     ),
     fingerprint="f00d",
 )

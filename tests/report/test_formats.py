@@ -69,8 +69,8 @@ def test_json_version_1() -> None:
                     "edits": [
                         {
                             "cell": None,
-                            "range": {"start": {"line": 6, "column": 11}, "end": {"line": 7, "column": 1}},
-                            "text": 'self.register_buffer("mask", torch.zeros(10))',
+                            "range": {"start": {"line": 6, "column": 9}, "end": {"line": 6, "column": 36}},
+                            "text": 'self.register_buffer("mask", …)',
                         }
                     ],
                 },
