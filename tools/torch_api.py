@@ -44,18 +44,27 @@ _NAMESPACES: dict[str, types.ModuleType] = {
 }
 # Kernels of single backends, and torch's own plumbing, that user code does not call.
 _INTERNAL = (
-    "batch_norm_", "choose_qparams", "cudnn_", "fbgemm_", "fused_moving", "import_ir", "merge_type", "miopen_", "mkldnn_",
-    "parse_", "profiler_allow", "quantized_", "sym_", "unify_type", "init_num", "fork", "wait", "autocast_", "set_autocast_",
-    "prepare_multiprocessing", "has_torch", "handle_torch", "boolean_dispatch", "assert_int", "get_file_path",
-    "native_", "empty_quantized", "row_indices_copy", "select_scatter_", "slice_inverse",
+    "batch_norm_", "choose_qparams", "cudnn_", "fbgemm_", "fused_moving", "import_ir", "merge_type",
+    "miopen_", "mkldnn_", "parse_", "profiler_allow", "quantized_", "sym_", "unify_type", "init_num",
+    "fork", "wait", "autocast_", "set_autocast_", "prepare_multiprocessing", "has_torch", "handle_torch",
+    "boolean_dispatch", "assert_int", "get_file_path", "native_", "empty_quantized", "row_indices_copy",
+    "select_scatter_", "slice_inverse",
 )  # fmt: skip
-_DUNDERS = tuple(
-    f"__{prefix}{name}__"
-    for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
-    for prefix in ("", "r", "i")
-) + tuple(
-    f"__{n}__"
-    for n in "neg pos abs invert eq ne lt le gt ge bool int float complex index len contains".split()
+_CLASS_NAMESPACES = (
+    "torch.nn", "torch.optim", "torch.optim.lr_scheduler", "torch.utils.data", "torch.distributions",
+    "torch.amp", "torch.optim.swa_utils", "torch.nn.utils.rnn", "torch.nn.parallel", "torch",
+)  # fmt: skip
+_BINARY = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift",
+    "rshift",
+)  # fmt: skip
+_OTHER_DUNDERS = (
+    "neg", "pos", "abs", "invert", "eq", "ne", "lt", "le", "gt", "ge", "bool", "int", "float", "complex",
+    "index", "len", "contains",
+)  # fmt: skip
+_DUNDERS = (
+    *(f"__{prefix}{name}__" for name in _BINARY for prefix in ("", "r", "i")),
+    *(f"__{name}__" for name in _OTHER_DUNDERS),
 )
 
 
@@ -109,7 +118,7 @@ def _signatures_of(
     if inspect.isfunction(value):
         with_indices = getattr(torch.nn.functional, f"{name}_with_indices", None)
         if qualified.startswith("torch.nn.functional.") and with_indices is not None:
-            # `boolean_dispatch` hides two functions behind one: a flag decides whether indices come back, too.
+            # `boolean_dispatch` hides two functions behind one: a flag decides whether indices come back.
             plain = torch_signatures.from_python(getattr(torch.nn.functional, f"_{name}"))
             both = torch_signatures.from_python(with_indices)
             return torch_signatures.without_flag(plain, both, "return_indices")
@@ -147,7 +156,7 @@ def methods() -> dict[str, list[Signature]]:
 
 
 def attributes() -> dict[str, str]:
-    """Attributes of Tensor that are no methods, with the result letter of reading one on a tensor with a gradient."""
+    """Attributes of Tensor that are no methods, with the result letter of reading one."""
     leaf = torch.ones(2, 2, dtype=torch.complex64, requires_grad=True)
     leaf.grad = torch.ones(2, 2, dtype=torch.complex64)
     found: dict[str, str] = {}
@@ -165,10 +174,9 @@ def attributes() -> dict[str, str]:
 
 
 def classes() -> dict[str, type]:
-    """Public classes of torch.nn, torch.optim, torch.utils.data, torch.distributions and torch.amp by canonical name."""
+    """Public classes of torch that user code builds, by canonical name."""
     found: dict[str, type] = {}
-    for prefix in ("torch.nn", "torch.optim", "torch.optim.lr_scheduler", "torch.utils.data", "torch.distributions",
-                   "torch.amp", "torch.optim.swa_utils", "torch.nn.utils.rnn", "torch.nn.parallel", "torch"):  # fmt: skip
+    for prefix in _CLASS_NAMESPACES:
         module = _module(prefix)
         for name, value in sorted(vars(module).items()):
             if name.startswith("_") or not inspect.isclass(value) or not value.__module__.startswith("torch"):
@@ -305,7 +313,7 @@ def _templates(table: Mapping[str, list[Signature]]) -> dict[str, int]:
 
 
 def _flags(name: str, probed: torch_probe.Probed) -> list[str]:
-    """What calls showed of each overload; losses reduce to a 0-dim tensor by default, whatever shapes they want."""
+    """What calls showed of each overload; losses give a 0-dim tensor by default, whatever they get."""
     function = getattr(torch.nn.functional, name.rpartition(".")[2], None)
     if name.startswith("torch.nn.functional.") and inspect.isfunction(function):
         reduction = inspect.signature(function).parameters.get("reduction")
@@ -340,7 +348,7 @@ def _is_loss(name: str, value: type) -> bool:
 
 
 def aliases(by_class: Mapping[str, type]) -> dict[str, str]:
-    """Names of classes by the module that defines them, where the loader would not find the public name by itself."""
+    """Names of classes by the module that defines them, where the loader can't find the public name."""
     found: dict[str, str] = {}
     for name, value in by_class.items():
         defined = f"{value.__module__}.{value.__qualname__}"

@@ -1,4 +1,4 @@
-"""What torch's callables do when they are called: ranks, draws, waits, default devices, and vendor calls without a vendor."""
+"""What torch's callables do when called: ranks, draws, waits, default devices, APIs of absent vendors."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ from tools.torch_signatures import Parameter, Signature
 
 # Never called: they change the process, start something, or would read what is not there.
 _NEVER = (
-    "set_", "use_", "init_", "import_", "load", "save", "fork", "wait", "compile", "export", "vmap", "seed", "from_file",
-    "cond", "while_loop", "autocast", "clear_autocast", "parse_", "merge_", "unify_", "profiler", "prepare_",
-    "share_memory", "apply_", "map_", "map2_", "backward", "register", "retain", "cuda", "xpu", "mtia", "ipu", "hpu",
-    "pin_memory", "get_file_path", "cudnn_", "miopen_", "mkldnn_", "fbgemm_", "quantized_", "resize", "storage", "module_load",
-    "rnn_", "lstm", "gru", "sspaddmm", "hspmm",
+    "set_", "use_", "init_", "import_", "load", "save", "fork", "wait", "compile", "export", "vmap", "seed",
+    "from_file", "cond", "while_loop", "autocast", "clear_autocast", "parse_", "merge_", "unify_",
+    "profiler", "prepare_", "share_memory", "apply_", "map_", "map2_", "backward", "register", "retain",
+    "cuda", "xpu", "mtia", "ipu", "hpu", "pin_memory", "get_file_path", "cudnn_", "miopen_", "mkldnn_",
+    "fbgemm_", "quantized_", "resize", "storage", "module_load", "rnn_", "lstm", "gru", "sspaddmm", "hspmm",
 )  # fmt: skip
 _WAITS = {"aten::_local_scalar_dense", "aten::equal", "aten::allclose", "aten::is_nonzero", "aten::item",
           "aten::_linalg_check_errors"}  # fmt: skip
 _BY_NAME: dict[str, Any] = {
-    "dim": 0, "dim0": 0, "dim1": 0, "axis0": 0, "axis1": 0, "dims": (0,), "p": 0.5, "k": 1, "n": 1, "n_fft": 2,
-    "size": (2,), "sizes": (2,), "repeats": 1, "chunks": 1, "sections": 1, "split_size": 1, "shifts": 1, "num_samples": 1,
-    "num_classes": 3, "output_size": 1, "kernel_size": 1, "pad": (0, 0), "diagonal": 0, "dtype": torch.float32,
-    "start": 0, "length": 1, "step": 1, "dimension": 0, "source": 0, "destination": 0, "lambd": 0.1, "negative_slope": 0.1,
-    "eps": 1e-5, "threshold": 0.1, "value": 0.1, "min_val": 0.0, "max_val": 1.0, "max_norm": 1.0, "norm_type": 2.0,
-    "momentum": 0.1, "training": True, "lower": 0.1, "upper": 0.2, "equation": "...->...", "padding": 0,
+    "dim": 0, "dim0": 0, "dim1": 0, "axis0": 0, "axis1": 0, "dims": (0,), "p": 0.5, "k": 1, "n": 1,
+    "n_fft": 2, "size": (2,), "sizes": (2,), "repeats": 1, "chunks": 1, "sections": 1, "split_size": 1,
+    "shifts": 1, "num_samples": 1, "num_classes": 3, "output_size": 1, "kernel_size": 1, "pad": (0, 0),
+    "diagonal": 0, "dtype": torch.float32, "start": 0, "length": 1, "step": 1, "dimension": 0, "source": 0,
+    "destination": 0, "lambd": 0.1, "negative_slope": 0.1, "eps": 1e-5, "threshold": 0.1, "value": 0.1,
+    "min_val": 0.0, "max_val": 1.0, "max_norm": 1.0, "norm_type": 2.0, "momentum": 0.1, "training": True,
+    "lower": 0.1, "upper": 0.2, "equation": "...->...", "padding": 0,
 }  # fmt: skip
 _INDEX_NAMES = ("index", "indices", "target_index", "tensor_indices_or_sections")
 
 
 @dataclass
 class Probed:
-    """What calls showed, by name: a flag for each overload (`_rank_flag`); which draw; which wait for a value."""
+    """What calls showed, by name: flags of each overload (`_rank_flag`); which draw; which wait."""
 
     flags: dict[str, list[str]] = field(default_factory=dict)
     random: set[str] = field(default_factory=set)
@@ -49,7 +50,7 @@ class Probed:
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes whether an operator draws random numbers, or one whose result depends on values on the device runs."""
+    """Notes whether an operator runs that draws random numbers, or whose result depends on data."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -143,7 +144,7 @@ _DATA_DEPENDENT_RANK = (
 
 
 def _rank_flag(ranks: set[tuple[int, int, int]]) -> str:
-    """`s`: the highest rank among the operands; `f`: the first one's; `z`: 0-dim; `p`: never 0-dim; else nothing."""
+    """`s`: the highest rank of an operand; `f`: the first one's; `z`: 0-dim; `p`: never 0-dim."""
     if not any(max(first, rest) > 0 for first, rest, _ in ranks):
         return ""
     if all(result == max(first, rest) for first, rest, result in ranks):
@@ -193,12 +194,9 @@ def is_elementwise(name: str) -> bool:
         return _is_operator(short)
     if "." in name and inspect.isfunction(_resolve(name)):
         return False
-    native = (
-        f"{name.split('.')[1]}_{short}" if name.startswith(("torch.special.", "torch.linalg.")) else short
-    )
-    return has_tag(native, torch.Tag.pointwise) or has_tag(
-        f"{short}_".removesuffix("__"), torch.Tag.pointwise
-    )
+    namespace = name.split(".")[1] if "." in name else ""
+    native = f"{namespace}_{short}" if namespace in ("linalg", "special") else short
+    return any(has_tag(n, torch.Tag.pointwise) for n in (native, short, short.removesuffix("_")))
 
 
 def _is_operator(dunder: str) -> bool:
@@ -207,8 +205,9 @@ def _is_operator(dunder: str) -> bool:
 
 
 _OPERATORS = (
-    "add sub mul truediv floordiv mod pow and or xor lshift rshift eq ne lt le gt ge neg pos abs invert"
-).split()
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "eq",
+    "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert",
+)  # fmt: skip
 
 
 def _resolve(name: str) -> Any:
@@ -241,15 +240,19 @@ def obeying_default_device(table: Mapping[str, list[Signature]]) -> set[str]:
     return found
 
 
-_VENDORS = ("torch.cuda", "torch.cuda.memory", "torch.cuda.random", "torch.cuda.amp", "torch.mps", "torch.xpu",
-            "torch.xpu.memory", "torch.xpu.random", "torch.backends.cuda", "torch.backends.mps")  # fmt: skip
+_VENDORS = (
+    "torch.cuda", "torch.cuda.memory", "torch.cuda.random", "torch.cuda.amp", "torch.cuda.nvtx", "torch.mps",
+    "torch.xpu", "torch.xpu.memory", "torch.xpu.random", "torch.backends.cuda", "torch.backends.cudnn",
+    "torch.backends.mps",
+)  # fmt: skip
 _VENDOR_ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    "manual_seed": (0,), "manual_seed_all": (0,), "set_device": (0,), "device": (0,), "can_device_access_peer": (0, 1),
-    "set_per_process_memory_fraction": (0.5,), "set_sync_debug_mode": (0,), "set_stream": (None,), "stream": (None,),
-    "set_rng_state": (torch.zeros(16, dtype=torch.uint8),), "device_of": (torch.zeros(1),),
-    "enable_flash_sdp": (True,), "enable_math_sdp": (True,), "enable_mem_efficient_sdp": (True,), "enable_cudnn_sdp": (True,),
-    "FloatTensor": (1,), "HalfTensor": (1,), "LongTensor": (1,), "IntTensor": (1,), "DoubleTensor": (1,), "BoolTensor": (1,),
-    "ByteTensor": (1,), "ShortTensor": (1,), "CharTensor": (1,), "BFloat16Tensor": (1,),
+    "manual_seed": (0,), "manual_seed_all": (0,), "set_device": (0,), "device": (0,),
+    "can_device_access_peer": (0, 1), "set_per_process_memory_fraction": (0.5,),
+    "set_sync_debug_mode": (0,), "set_stream": (None,), "stream": (None,), "set_rng_state": (torch.zeros(16,
+    dtype=torch.uint8),), "device_of": (torch.zeros(1),), "enable_flash_sdp": (True,),
+    "enable_math_sdp": (True,), "enable_mem_efficient_sdp": (True,), "enable_cudnn_sdp": (True,),
+    "FloatTensor": (1,), "HalfTensor": (1,), "LongTensor": (1,), "IntTensor": (1,), "DoubleTensor": (1,),
+    "BoolTensor": (1,), "ByteTensor": (1,), "ShortTensor": (1,), "CharTensor": (1,), "BFloat16Tensor": (1,),
 }  # fmt: skip
 _VENDOR_SKIP = (
     "list_gpu_processes",
@@ -266,8 +269,8 @@ _VENDOR_SKIP = (
 def vendor_calls() -> dict[str, str]:
     """What each call of a vendor's API does on a build and a machine without that vendor.
 
-    The words are `none` (returns None: harmless), `value …` (returns that value), `object` (gives an object, harmless)
-    or `raises Error`; where there is a replacement, ` -> API VERSION` follows.
+    The words are `none` (returns None: harmless), `value …` (returns that value), `object` (gives an object,
+    harmless) or `raises Error`; where there is a replacement, ` -> API VERSION` follows.
     """
     found: dict[str, str] = {}
     for namespace in _VENDORS:

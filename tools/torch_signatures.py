@@ -1,21 +1,21 @@
-"""What an installed torch says of its callables' parameters and results: stubs, native schemas, Python signatures.
+"""What an installed torch says of parameters and results: its stubs, native schemas and Python signatures.
 
 A signature is written as text, `name:KIND` for each parameter, then `>RESULT`; overloads are joined by `|`:
 
     input:T dim:N keepdim:N *out:T>T2|input:T *out:T>T
 
-`*` before a name starts the keyword-only parameters, `+` after a kind marks a variadic one, `=` one with a default.
-Kinds: T tensor (perhaps a number instead), O tensor or None, L several tensors, S number that torch unwraps from a
-tensor when it gets one, N number, bool or sizes, D device, Y dtype, G generator, X anything else.
-Results: T tensor, T2 … tuple of so many tensors, T* tuple or list of tensors, H number, bool, string or sizes of the
-host, M a module, 0 None, X anything else. Behind the result, `:` and flags that calls showed (`torch_probe`).
+`*` before a name starts the keyword-only parameters, `+` after a kind marks a variadic one, `=` one with a
+default. Kinds: T tensor (perhaps a number instead), O tensor or None, L several tensors, S number that torch
+unwraps from a tensor when it gets one, N number, bool or sizes, D device, Y dtype, G generator, X anything
+else. Results: T tensor, T2 … tuple of so many tensors, T* tuple or list of tensors, H number, bool, string
+or sizes of the host, A array, M module, 0 None, X anything else. Behind the result, `:` and flags that
+calls showed (`torch_probe`).
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-import itertools
 import re
 import typing
 from collections.abc import Callable, Iterable, Sequence
@@ -72,8 +72,8 @@ UNANNOTATED: dict[str, str] = {
     "Tensor.backward": "gradient:O= retain_graph:N= create_graph:N= inputs:L=>0",
     "Tensor.dim_order": "*ambiguity_check:X=>H",
     "Tensor.is_shared": ">H",
-    "Tensor.istft": "n_fft:N hop_length:N= win_length:N= window:O= center:N= normalized:N= onesided:N= length:N= "
-    "return_complex:N=>T",
+    "Tensor.istft": "n_fft:N hop_length:N= win_length:N= window:O= center:N= normalized:N= onesided:N= "
+    "length:N= return_complex:N=>T",
     "Tensor.item": ">H",
     "Tensor.lu": "pivot:N= get_infos:N=>T2",
     "Tensor.nonzero": ">T|*as_tuple:N>T*",
@@ -84,11 +84,11 @@ UNANNOTATED: dict[str, str] = {
     "Tensor.resize_as": "tensor:T>T",
     "Tensor.share_memory_": ">T",
     "Tensor.split": "split_size:N dim:N=>T*",
-    "Tensor.stft": "n_fft:N hop_length:N= win_length:N= window:O= center:N= pad_mode:X= normalized:N= onesided:N= "
-    "return_complex:N= align_to_window:N=>T",
+    "Tensor.stft": "n_fft:N hop_length:N= win_length:N= window:O= center:N= pad_mode:X= normalized:N= "
+    "onesided:N= return_complex:N= align_to_window:N=>T",
     "Tensor.storage": ">X",
-    "Tensor.to": "device:D dtype:Y= non_blocking:N= copy:N= *memory_format:X=>T|dtype:Y non_blocking:N= copy:N= "
-    "*memory_format:X=>T|other:T non_blocking:N= copy:N= *memory_format:X=>T",
+    "Tensor.to": "device:D dtype:Y= non_blocking:N= copy:N= *memory_format:X=>T|dtype:Y non_blocking:N= "
+    "copy:N= *memory_format:X=>T|other:T non_blocking:N= copy:N= *memory_format:X=>T",
     "Tensor.to_sparse_coo": ">T",
     "Tensor.tolist": ">H",
     "Tensor.type": ">H|dtype:Y non_blocking:N=>T",
@@ -98,9 +98,10 @@ UNANNOTATED: dict[str, str] = {
 }
 _RESULT_OF_NAME = {"None": "0", "NoneType": "0"}
 _HOST = {
-    "int", "float", "bool", "str", "complex", "Number", "Size", "_int", "_float", "_bool", "_size", "_dtype", "dtype",
-    "_device", "device", "_layout", "layout", "_complex", "torch.Size", "torch.dtype", "torch.device", "torch.layout",
-    "SymInt", "torch.SymInt", "_qscheme", "memory_format", "torch.memory_format",
+    "int", "float", "bool", "str", "complex", "Number", "Size", "_int", "_float", "_bool", "_size",
+    "_dtype", "dtype", "_device", "device", "_layout", "layout", "_complex", "torch.Size", "torch.dtype",
+    "torch.device", "torch.layout", "SymInt", "torch.SymInt", "_qscheme", "memory_format",
+    "torch.memory_format",
 }  # fmt: skip
 _ARRAY = {"numpy.ndarray", "np.ndarray", "ndarray"}
 
@@ -320,7 +321,7 @@ def _wider(first: str, second: str) -> str:
 
 
 def _covers(wide: Signature, narrow: Signature) -> bool:
-    """Whether all that `narrow` takes is taken by `wide` too: optional parameters of the wide one were left out."""
+    """Whether `wide` takes all that `narrow` takes: optional parameters of the wide one were left out."""
     first, second = [p for p in wide[0] if not p.keyword_only], [p for p in narrow[0] if not p.keyword_only]
     rest = first[len(second) :]
     same = [(p.name, p.kind) for p in first[: len(second)]] == [(p.name, p.kind) for p in second]
@@ -329,8 +330,9 @@ def _covers(wide: Signature, narrow: Signature) -> bool:
 
 def write(signatures: Iterable[Signature], flags: Sequence[str] = ()) -> str:
     """The text of a callable's overloads (see the module's docstring)."""
-    marks = [f":{f}" if f else "" for f in flags]
-    return "|".join(_write_one(s) + m for s, m in itertools.zip_longest(signatures, marks, fillvalue=""))  # type: ignore[arg-type]
+    texts = [_write_one(s) for s in signatures]
+    marks = [f":{f}" if f else "" for f in flags] + [""] * len(texts)
+    return "|".join(text + mark for text, mark in zip(texts, marks))  # noqa: B905
 
 
 def _write_one(signature: Signature) -> str:

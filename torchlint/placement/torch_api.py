@@ -1,15 +1,17 @@
 """What torch's own callables take, return and do: the facts of `torch_api.json`, read when first asked for.
 
-Functions and classes go by their canonical qualified name (`canonical` finds it), methods of Tensor by their bare
-name. The data is written by `python -m tools.torch_api`; nothing here imports torch.
+Functions and classes go by their canonical qualified name (`canonical` finds it), methods of Tensor by their
+bare name. The data is written by `python -m tools.torch_api`; nothing here imports torch. The names in
+capitals are computed on first use, so ask the module for them and do not import them by name:
 
     from torchlint.placement import torch_api
-    torch_api.CREATES                  # attributes are computed on first use; do not import them by name at the top
+    torch_api.CREATES
     torch_api.bind(torch_api.overloads("torch.add"), [True, None], {"alpha": False})
 
-Known gaps: results that depend on the value of a flag (`torch.unique(..., return_counts=True)`, `return_indices`) say
-*unknown* or the plain case; ranks were seen in calls with small tensors; waits inside CUDA kernels' host code that no dispatch tag
-shows are unknown; functions reached through `torch.ops` are not described.
+Known gaps: results that depend on the value of a flag (`torch.unique(..., return_counts=True)`) are
+*unknown*; ranks were seen in calls with small tensors of rank 0 to 4; waits inside the host code of CUDA
+kernels that no dispatch tag shows are unknown, as are copies that a kernel makes of a CPU index; functions
+reached through `torch.ops`, and methods of torch.distributions, are not described.
 """
 
 from __future__ import annotations
@@ -18,9 +20,8 @@ import enum
 import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Kind(enum.Enum):
@@ -72,8 +73,7 @@ class Rank(enum.Enum):
     SOME = "p"
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One parameter of a callable."""
 
     name: str
@@ -83,8 +83,7 @@ class Parameter:
     optional: bool = False
 
 
-@dataclass(frozen=True)
-class Overload:
+class Overload(NamedTuple):
     """One way to call a callable. Methods leave the receiver out.
 
     arity: of how many tensors the tuple is, if that is fixed.
@@ -103,8 +102,7 @@ class Overload:
         return next((p for p in self.parameters if p.name == name), None)
 
 
-@dataclass(frozen=True)
-class Binding:
+class Binding(NamedTuple):
     """Which parameter each argument of a call is for: positional ones in order, then keywords by name.
 
     strain: how many arguments torch would have to unwrap or wrap to make the call.
@@ -130,12 +128,11 @@ _SHAPING = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class VendorCall:
+class VendorCall(NamedTuple):
     """What a call of a vendor's API does on a CPU-only build of torch.
 
-    outcome: `none` (does nothing), `value False` (returns that), `object` (harmless) or `raises AssertionError`.
-    replacement: the device-neutral API, and `since`, the torch that brought it.
+    outcome: `none` (does nothing), `value False` (returns that), `object` (harmless), `raises
+    AssertionError`. replacement: the device-neutral API, and `since`, the torch that brought it.
     """
 
     outcome: str
@@ -168,7 +165,8 @@ RANDOM: frozenset[str]
 RANDOM_METHODS: frozenset[str]
 #: Functions that make the host wait for a device.
 SYNCS: frozenset[str]
-#: Methods by which data visibly comes to the host (`item`, `cpu`), and those that wait without saying so (`nonzero`).
+#: Methods by which data visibly comes to the host (`item`, `cpu`), and those that wait without saying so
+#: (`nonzero`).
 EXPLICIT_SYNC_METHODS: frozenset[str]
 HIDDEN_SYNC_METHODS: frozenset[str]
 #: Callables that wait only where this parameter is not given: `repeat_interleave` and `output_size`.
@@ -177,17 +175,20 @@ SYNC_UNLESS: Mapping[str, str]
 IN_PLACE: frozenset[str]
 #: Methods that move: to what they change, `device`, `dtype` or `both`.
 MOVES: Mapping[str, str]
-#: Methods that return the same however they are called, by what that is; for others, such as `max`, see `bind`.
+#: Methods that return the same however they are called, by what that is; for others, such as `max`, see
+#: `bind`.
 RETURNS_TENSOR: frozenset[str]
 RETURNS_TENSORS: Mapping[str, int | None]
 RETURNS_HOST: frozenset[str]
 RETURNS_ARRAY: frozenset[str]
 #: Attributes of Tensor that are no methods, by what reading them gives.
 ATTRIBUTES: Mapping[str, Result]
-#: Parameters that must be on the CPU, and those that may be beside operands elsewhere; functions and methods by name.
+#: Parameters that must be on the CPU, and those that may be beside operands elsewhere; functions and
+#: methods by name.
 ON_CPU: Mapping[str, tuple[str, ...]]
 CPU_ALLOWED: Mapping[str, tuple[str, ...]]
-#: Functions and methods whose operands may be 0-dim CPU tensors beside others on a device (elementwise kernels).
+#: Functions and methods whose operands may be 0-dim CPU tensors beside others on a device (elementwise
+#: kernels).
 ELEMENTWISE: frozenset[str]
 ELEMENTWISE_METHODS: frozenset[str]
 #: Classes of torch by what they are; `CLASSES` has all that are described.
@@ -196,8 +197,8 @@ MODULES: frozenset[str]
 LOSSES: frozenset[str]
 OPTIMIZERS: frozenset[str]
 SCHEDULERS: frozenset[str]
-#: `dir(Tensor)`, `dir(Module)` (and what `Module.__init__` sets), private names left out; a value with an attribute
-#: outside the one is none of its kind. `DISTINGUISHING` has those of Tensor that no Module has.
+#: `dir(Tensor)`, `dir(Module)` (and what `Module.__init__` sets), private names left out; a value with an
+#: attribute outside the one is none of its kind. `DISTINGUISHING` has those of Tensor that no Module has.
 TENSOR_ATTRIBUTES: frozenset[str]
 MODULE_ATTRIBUTES: frozenset[str]
 DISTINGUISHING: frozenset[str]
@@ -280,7 +281,7 @@ def _vendor_call(text: str) -> VendorCall:
 
 @functools.lru_cache(maxsize=4096)
 def canonical(name: str) -> str:
-    """The name that facts go by: `torch.functional.norm` is `torch.norm`, `torch.optim.adamw.AdamW` `torch.optim.AdamW`.
+    """The name that facts go by: `torch.functional.norm` is `torch.norm`, and so for classes.
 
     A name that is not known under another comes back as it is.
     """
@@ -288,7 +289,8 @@ def canonical(name: str) -> str:
     for prefix, replacement in _PREFIXES:
         if name.startswith(prefix):
             name = replacement + name[len(prefix) :]
-    if name in data["functions"] or name in data["classes"] or name.startswith(_OTHER_MODULES):
+    known = (data["functions"], data["classes"], data["vendor"])
+    if any(name in table for table in known) or name.startswith(_OTHER_MODULES):
         return name
     if name in data["aliases"]:
         return str(data["aliases"][name])
@@ -297,7 +299,7 @@ def canonical(name: str) -> str:
     while parents.count(".") > 0 and name.startswith("torch."):
         parents = parents.rpartition(".")[0]
         candidate = f"{parents}.{last}"
-        if parents != "torch" and (candidate in data["functions"] or candidate in data["classes"]):
+        if parents != "torch" and any(candidate in table for table in known):
             return candidate
     return name
 
@@ -380,8 +382,9 @@ def bind(
 ) -> Binding | None:
     """The overload that fits a call best, and the parameter that each argument is for; None if none fits.
 
-    For each argument the caller says whether it is a tensor: True, False (a number, a string, None, …), or None where
-    that is not known. With `*args` or `**kwargs` in the call, ask about the arguments before them alone.
+    For each argument the caller says whether it is a tensor: True, False (a number, a string, None, …), or
+    None where that is not known. With `*args` or `**kwargs` in the call, ask about the arguments before
+    them alone.
     """
     names = keywords or {}
     fitting = [b for b in (_fit(o, positional, names) for o in candidates) if b is not None]
@@ -391,7 +394,7 @@ def bind(
     ranked = sorted(complete or fitting, key=lambda b: b.strain)
     best = ranked[0]
     rivals = (b for b in ranked[1:] if b.strain == best.strain)
-    return replace(best, certain=all(b.overload.result is best.overload.result for b in rivals))
+    return best._replace(certain=all(b.overload.result is best.overload.result for b in rivals))
 
 
 def _fit(
@@ -415,12 +418,13 @@ def _fit(
     return Binding(overload, tuple(bound), named, strain)
 
 
-#: torch's argument parser takes NumPy's names for its own (torch/csrc/utils/python_arg_parser.cpp, numpy_compatibility).
+#: torch's argument parser takes NumPy's names for its own (torch/csrc/utils/python_arg_parser.cpp,
+#: numpy_compatibility).
 _SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 
 
 def _strain(parameter: Parameter, tensor: bool | None) -> int:
-    """How badly an argument suits a parameter: a tensor for a number is unwrapped, a number for a tensor wrapped."""
+    """How badly an argument suits: a tensor for a number is unwrapped, a number for a tensor wrapped."""
     if tensor is None or parameter.kind is Kind.OTHER:
         return 0
     if tensor:
