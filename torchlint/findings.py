@@ -70,11 +70,15 @@ class Related:
 
 @dataclass(frozen=True)
 class Edit:
-    """Replace the characters `start` up to `end` of the module's text by `text`."""
+    """Replace the characters `start` up to `end` of the module's text by `text`.
+
+    In a notebook, `start` and `end` count in the text of the cell `cell` (0-based, as in the file).
+    """
 
     start: int
     end: int
     text: str
+    cell: int | None = None
 
 
 @dataclass(frozen=True)

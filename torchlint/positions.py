@@ -1,0 +1,253 @@
+"""Where nodes stand in the text: offsets, lines and ancestors of chosen nodes, from one code generation.
+
+`libcst.metadata.PositionProvider` finds the same, of every node, in eight times the time. What is used here
+instead, `CodegenState`, is private to LibCST; should it change, PositionProvider takes over.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import accumulate
+from types import TracebackType
+from typing import Any
+
+import libcst as cst
+from libcst._nodes.internal import CodegenState
+
+from torchlint.deep import deeply
+from torchlint.findings import Position, Range
+from torchlint.source import Lines
+
+_Spans = dict[int, tuple[int, int]]
+_Holders = dict[int, tuple[cst.CSTNode, ...]]
+
+# Statements, and the clauses that hold others: `else:`, `case …:`, a decorator.
+CLAUSES = (cst.Else, cst.ExceptHandler, cst.ExceptStarHandler, cst.Finally, cst.MatchCase, cst.Decorator)
+_STATEMENTS = (cst.BaseStatement, cst.BaseSmallStatement, cst.BaseSuite, *CLAUSES)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where nodes stand in `text`: offsets in characters, by the `id` of a node.
+
+    spans: from the first character up to behind the last one, the white space, comments and parentheses around
+    the node left out (as PositionProvider has it). holders: the statements, clauses and suites around a node, the
+    outermost first; known only if statements were asked for, as are their spans.
+    faithful: whether the tree gives back the text to the letter, so that offsets may be edited by.
+    """
+
+    text: str
+    spans: Mapping[int, tuple[int, int]]
+    holders: Mapping[int, tuple[cst.CSTNode, ...]]
+    faithful: bool = True
+
+    def __contains__(self, node: cst.CSTNode) -> bool:
+        return id(node) in self.spans
+
+    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+        return self.spans[id(node)]
+
+
+def ranges(module: cst.Module, nodes: Iterable[cst.CSTNode]) -> dict[int, Range]:
+    """The ranges of nodes of a module in its own code, by `id(node)`; nodes that are not in it are left out."""
+    nodes = list(nodes)
+    found = places(module, nodes)
+    lines = Lines(found.text)
+    return {id(node): lines.range(*found.span(node)) for node in nodes if node in found}
+
+
+def places(
+    module: cst.Module, nodes: Iterable[cst.CSTNode], text: str | None = None, *, statements: bool = False
+) -> Places:
+    """Find nodes of a module in `text`, which the module was parsed from (by default, in its own code).
+
+    Nodes that are not in the module are left out. statements: find all statements as well.
+    """
+    wanted = {id(node) for node in nodes}
+    code, spans, holders = deeply(lambda: _find(module, wanted, statements))
+    if text is None or text == code:
+        return Places(code, spans, holders)
+    realign = _alignment(code, text)
+    if realign is None:
+        return Places(text, _by_lines(code, text, spans), holders, faithful=False)
+    return Places(text, {key: realign(*span) for key, span in spans.items()}, holders)
+
+
+def _find(module: cst.Module, wanted: set[int], statements: bool) -> tuple[str, _Spans, _Holders]:
+    try:
+        return by_codegen(module, wanted, statements)
+    except (AttributeError, TypeError, KeyError):  # LibCST has changed inside
+        return by_provider(module, wanted, statements)
+
+
+class _Recorder(CodegenState):
+    """Generates code and notes at which token the wanted nodes begin and end."""
+
+    def __init__(self, module: cst.Module, wanted: set[int], statements: bool) -> None:
+        super().__init__(default_indent=module.default_indent, default_newline=module.default_newline)
+        self.wanted = set(wanted)
+        self.marks: _Spans = {}
+        self.holders: _Holders = {}
+        self.around: list[cst.CSTNode] = []
+        self._statements = _STATEMENTS if statements else ()
+
+    def record_syntactic_position(  # type: ignore[override]  # any context manager does
+        self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
+    ) -> AbstractContextManager[Any]:
+        if isinstance(node, self._statements):
+            return _StatementMark(self, node, start_node, end_node)
+        if id(node) in self.wanted:
+            return _Mark(self, node, start_node, end_node)
+        return _NOTHING
+
+
+# A context manager that costs next to nothing; `nullcontext` is written in Python.
+_NOTHING = threading.RLock()
+
+
+class _Mark(AbstractContextManager[None]):
+    """Notes the span of one node; of some, it begins or ends with a child's."""
+
+    def __init__(
+        self,
+        recorder: _Recorder,
+        node: cst.CSTNode,
+        start_node: cst.CSTNode | None,
+        end_node: cst.CSTNode | None,
+    ) -> None:
+        self._recorder = recorder
+        self._node = node
+        self._first = id(start_node) if start_node is not None else None
+        self._last = id(end_node) if end_node is not None else None
+
+    def __enter__(self) -> None:
+        recorder = self._recorder
+        recorder.holders[id(self._node)] = tuple(recorder.around)
+        recorder.wanted.update(key for key in (self._first, self._last) if key is not None)
+        self._start = len(recorder.tokens)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        marks = self._recorder.marks
+        start = self._start if self._first is None else marks[self._first][0]
+        end = len(self._recorder.tokens) if self._last is None else marks[self._last][1]
+        marks[id(self._node)] = (start, end)
+
+
+class _StatementMark(_Mark):
+    """Notes the span of a statement, and that it holds what comes before its end."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._recorder.around.append(self._node)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._recorder.around.pop()
+        super().__exit__(kind, error, trace)
+
+
+class _ThoroughRecorder(_Recorder):
+    """Finds the nodes, too, of which LibCST records no syntactic position: arguments' commas, white space, …"""
+
+    def before_codegen(self, node: cst.CSTNode) -> None:
+        if id(node) in self.wanted:
+            self.holders.setdefault(id(node), tuple(self.around))
+            self.marks.setdefault(id(node), (len(self.tokens), -1))
+
+    def after_codegen(self, node: cst.CSTNode) -> None:
+        start, end = self.marks.get(id(node), (0, 0))
+        if end < 0:
+            self.marks[id(node)] = (start, len(self.tokens))
+
+
+def by_codegen(module: cst.Module, wanted: set[int], statements: bool) -> tuple[str, _Spans, _Holders]:
+    """The module's code, the spans of the nodes wanted (and of all statements), and the statements around them.
+
+    Raises AttributeError, TypeError or KeyError where LibCST is not built as expected.
+    """
+    for kind in (_Recorder, _ThoroughRecorder):
+        recorder = kind(module, wanted, statements)
+        try:
+            module._codegen(recorder)
+        except KeyError:  # the span of a node begins or ends with a child of the other sort
+            if kind is _ThoroughRecorder:
+                raise
+            continue
+        if wanted <= recorder.marks.keys():
+            break
+    offsets = [0, *accumulate(map(len, recorder.tokens))]
+    last = len(offsets) - 1  # a file without a final newline loses its last token
+    spans = {
+        key: (offsets[min(start, last)], offsets[min(end, last)])
+        for key, (start, end) in recorder.marks.items()
+    }
+    return "".join(recorder.tokens), spans, recorder.holders
+
+
+def by_provider(module: cst.Module, wanted: set[int], statements: bool) -> tuple[str, _Spans, _Holders]:
+    """The same from LibCST's public metadata."""
+    from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
+
+    wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+    parents = wrapper.resolve(ParentNodeProvider)
+    lines = Lines(module.code)
+    kinds = _STATEMENTS if statements else ()
+    spans: _Spans = {}
+    holders: _Holders = {}
+    for node, place in wrapper.resolve(PositionProvider).items():
+        if id(node) not in wanted and not isinstance(node, kinds):
+            continue
+        start, end = (lines.offset(Position(at.line, at.column + 1)) for at in (place.start, place.end))
+        spans[id(node)] = (start, end)
+        chain: list[cst.CSTNode] = []
+        above: Any = node
+        while (above := parents.get(above)) is not None:
+            chain.append(above)
+        holders[id(node)] = tuple(held for held in reversed(chain) if isinstance(held, kinds))
+    return lines.text, spans, holders
+
+
+def _alignment(code: str, text: str) -> Callable[[int, int], tuple[int, int]] | None:
+    """How spans in `code` are to be shifted for `text`, or None if `text` has not just more white space.
+
+    LibCST drops form feeds, and backslashes, where a line begins.
+    """
+    positions: list[int] = []  # where in the code something is missing,
+    shifts: list[int] = [0]  # and by how much what follows is off
+    here = there = 0
+    while here < len(code) or there < len(text):
+        if code[here : here + 1] == text[there : there + 1]:
+            here, there = here + 1, there + 1
+        elif there < len(text) and text[there] in " \t\f\\\r\n":
+            there += 1
+            if positions and positions[-1] == here:
+                shifts[-1] += 1
+            else:
+                positions.append(here)
+                shifts.append(shifts[-1] + 1)
+        else:
+            return None
+
+    def realign(start: int, end: int) -> tuple[int, int]:
+        # What is missing goes in front of the node that begins there, and behind the node that ends there.
+        first = start + shifts[bisect_right(positions, start)]
+        last = end + shifts[bisect_right(positions, end - 1)]
+        return first, max(first, last)
+
+    return realign
+
+
+def _by_lines(code: str, text: str, spans: _Spans) -> _Spans:
+    """Spans in `code` as spans in `text`, on the same lines and columns."""
+    ours, theirs = Lines(code), Lines(text)
+    return {
+        key: (theirs.offset(ours.position(start)), theirs.offset(ours.position(end)))
+        for key, (start, end) in spans.items()
+    }
