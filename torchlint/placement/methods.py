@@ -293,17 +293,23 @@ def _method_rank(name: str, value: Value, mixed: Value, arguments: Arguments, bi
 # ---------------------------------------------------------------------- Modules
 
 
+#: Methods of every Module that placement knows; another name is an attribute that is called.
+_MODULE_METHODS = frozenset(
+    "register_buffer register_parameter add_module register_module parameters buffers named_parameters named_buffers"
+    " children modules named_children named_modules eval train requires_grad_ apply share_memory compile state_dict"
+    " forward generate items values keys append extend insert load_state_dict zero_grad".split()
+)
+
+
 def _module_method(
     run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
 ) -> Value:
     owner = value.ref
-    if isinstance(owner, Class) and type(func.value) is cst.Name and func.value.value == run.frame.self_name:
-        attribute = owner.attributes.get(name)
-        if attribute is not None:
-            from torchlint.placement.calls import call_value
-            from torchlint.placement.expressions import attribute_of
+    if isinstance(owner, Class) and name not in _MODULE_METHODS:
+        from torchlint.placement.calls import call_value
+        from torchlint.placement.expressions import attribute
 
-            return call_value(run, attribute_of(run, value, name, func, env), node, arguments, env)
+        return call_value(run, attribute(run, func, env), node, arguments, env)
     if name in ("register_buffer", "register_parameter") and len(arguments.positional) >= 1:
         given = arguments.value("tensor", 1) or arguments.value("param", 1) or UNKNOWN
         text = string(arguments.positional[0].node)

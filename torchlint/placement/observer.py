@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -30,28 +31,35 @@ class Observation:
 
 
 def observe(module: cst.Module, path: str, project: Project | None = None) -> Observation:
-    """Interpret a module: its body, then every class, then every function that nothing asked for."""
+    """Interpret a module: its body, then every class, then every function that nothing asked for.
+
+    project: resolves imports of first-party code, relative to `path`; None keeps to the file alone.
+    """
     run = Interpreter(module, path, project)
     interpret(run)
     return Observation(list(run.events.values()), run.failures, run.bound, run)
 
 
 def interpret(run: Interpreter) -> None:
-    """Run a module's statements and what they define."""
-    run_module(run)
+    """Run a module's statements and what they define. A fault in one definition leaves the others."""
+    for statement in run.module.body:
+        _guarded(run, statement, lambda statement=statement: run.block([statement], run.globals))
     seen = 0
     while seen < len(run.functions) or any(c.state == "new" for c in run.classes):
         for cls in list(run.classes):
-            analyse(cls)
+            _guarded(run, cls.node, lambda cls=cls: analyse(cls))
         for function in list(run.functions[seen:]):
             seen += 1
-            summarise(function)
+            _guarded(run, function.node, lambda function=function: summarise(function))
 
 
-def run_module(run: Interpreter) -> None:
-    """The module's own statements, each of which may fail alone."""
-    for statement in run.module.body:
-        try:
-            run.block([statement], run.globals)
-        except RecursionError:
-            run.failures.append((statement, "nested too deeply to follow"))
+def _guarded(run: Interpreter, node: cst.CSTNode, step: Callable[[], object]) -> None:
+    frame, scene, places, depth = run.frame, run.scene, run.context_places, run.depth
+    try:
+        step()
+    except RecursionError:
+        run.failures.append((node, "nested too deeply to follow"))
+    except Exception as error:
+        run.failures.append((node, f"{type(error).__name__}: {error}"))
+    finally:
+        run.frame, run.scene, run.context_places, run.depth = frame, scene, places, depth

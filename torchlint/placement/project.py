@@ -1,13 +1,257 @@
-"""First-party modules: what an import of the project's own code denotes, resolved when something asks."""
+"""First-party modules: what an import of the project's own code denotes, read when something asks for it.
+
+A module that is imported is indexed with `ast`, which costs a tenth of a LibCST parse; a definition is parsed by
+LibCST only when a name of it is looked up. Nothing of it emits events: they belong to the file that is checked.
+"""
 
 from __future__ import annotations
 
-from torchlint.placement.values import Value
+import ast
+import os
+from collections import OrderedDict
+from pathlib import Path
+
+import libcst as cst
+
+from torchlint.placement.apis import api_value
+from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.values import Kind, Value
+
+#: Larger files are data or generated; what they define stays unknown.
+LARGEST_MODULE = 400_000
+#: How many re-exports are followed.
+MOST_HOPS = 6
+#: Source kept in memory for one project; older modules are read again when asked for.
+MOST_SOURCE = 3_000_000
+_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
+_MOST_LEVELS = 8
 
 
 class Project:
-    """The modules around the file that is checked."""
+    """The modules around the files that are checked. One serves many files of a process."""
 
-    def resolve(self, name: str, path: str) -> Value | None:
-        """What a qualified name denotes, seen from the file at `path`; None if it is none of the project's."""
+    def __init__(self) -> None:
+        self._modules: OrderedDict[str, _SourceModule | None] = OrderedDict()
+        self._roots: dict[str, tuple[str, ...]] = {}
+        self._found: dict[tuple[str, str], str | None] = {}
+        self._kept = 0
+        #: Files that were read on behalf of the file that is checked now; a cache must know them.
+        self.read: set[str] = set()
+
+    def resolve(self, name: str, path: str, hops: int = 0) -> Value | None:
+        """What a qualified name denotes, seen from the file at `path`; None if it is none of the project's.
+
+        A relative name starts with dots, one for the package that holds the file.
+        """
+        if hops > MOST_HOPS or not name:
+            return None
+        location = self._locate(name, path)
+        if location is None:
+            return None
+        file, rest = location
+        if not rest:
+            return None
+        module = self._module(file)
+        if module is None:
+            return None
+        value = module.look(rest[0])
+        if value is None:
+            return None
+        for part in rest[1:]:
+            if value.kind is not Kind.API or not value.name:
+                return None
+            value = Value(Kind.API, name=f"{value.name}.{part}")
+        if value.kind is Kind.API and value.name and value.name != name:
+            deeper = self.resolve(value.name, file, hops + 1)
+            return deeper if deeper is not None else None if value.name.startswith(".") else value
+        return value
+
+    # ------------------------------------------------------------------ finding files
+
+    def _locate(self, name: str, path: str) -> tuple[str, list[str]] | None:
+        """The file that holds a name, and what is left of the name inside of it."""
+        if name.startswith("."):
+            dots = len(name) - len(name.lstrip("."))
+            folder = os.path.dirname(path) or "."
+            for _ in range(dots - 1):
+                folder = os.path.join(folder, os.pardir)
+            parts = [p for p in name.lstrip(".").split(".") if p]
+            return self._below(os.path.normpath(folder), parts)
+        parts = name.split(".")
+        if len(parts) < 2:
+            return None
+        for root in self._import_roots(path):
+            if self._has(root, parts[0]):
+                return self._below(root, parts)
         return None
+
+    def _below(self, folder: str, parts: list[str]) -> tuple[str, list[str]] | None:
+        """Walk down packages as far as the name goes."""
+        package_file: str | None = None
+        for position, part in enumerate(parts):
+            inner = os.path.join(folder, part)
+            file = inner + ".py"
+            if os.path.isfile(file):
+                return file, parts[position + 1 :]
+            if os.path.isdir(inner):
+                folder = inner
+                init = os.path.join(inner, "__init__.py")
+                package_file = init if os.path.isfile(init) else None
+                continue
+            init = os.path.join(folder, "__init__.py")
+            if os.path.isfile(init):
+                return init, parts[position:]
+            return None
+        return (package_file, []) if package_file is not None else None
+
+    def _has(self, root: str, first: str) -> bool:
+        key = (root, first)
+        if key not in self._found:
+            inner = os.path.join(root, first)
+            known = os.path.isfile(inner + ".py") or os.path.isfile(os.path.join(inner, "__init__.py"))
+            if not known and os.path.isdir(inner):
+                known = any(entry.endswith(".py") for entry in _entries(inner))
+            self._found[key] = inner if known else None
+        return self._found[key] is not None
+
+    def _import_roots(self, path: str) -> tuple[str, ...]:
+        """Folders that an absolute import may start from: the file's own, and those above it in the project."""
+        folder = os.path.dirname(path) or "."
+        if folder not in self._roots:
+            roots = [folder]
+            current = os.path.abspath(folder)
+            for _ in range(_MOST_LEVELS):
+                if current not in roots:
+                    roots.append(current)
+                source = os.path.join(current, "src")
+                if os.path.isdir(source):
+                    roots.append(source)
+                if any(os.path.exists(os.path.join(current, m)) for m in _MARKERS):
+                    break
+                parent = os.path.dirname(current)
+                if parent == current:
+                    break
+                current = parent
+            self._roots[folder] = tuple(roots)
+        return self._roots[folder]
+
+    # ------------------------------------------------------------------ modules
+
+    def _module(self, file: str) -> _SourceModule | None:
+        self.read.add(file)
+        if file in self._modules:
+            self._modules.move_to_end(file)
+            return self._modules[file]
+        module = _SourceModule.read(file, self)
+        self._modules[file] = module
+        if module is not None:
+            self._kept += module.size
+            while self._kept > MOST_SOURCE and len(self._modules) > 1:
+                _, old = self._modules.popitem(last=False)
+                self._kept -= old.size if old is not None else 0
+        return module
+
+
+class _SourceModule:
+    """One imported module: an index of its top level, and an interpreter that gets its definitions on demand."""
+
+    def __init__(self, file: str, text: str, tree: ast.Module, project: Project) -> None:
+        self.file = file
+        self.size = len(text)
+        self._lines = text.splitlines(keepends=True)
+        self._project = project
+        self._index: dict[str, list[tuple[int, int]]] = {}
+        self._stars: list[str] = []
+        self._loading: set[str] = set()
+        self._run = Interpreter(cst.Module(body=[]), file, project, silent=True)
+        self._run.globals = _LazyGlobals(self)
+        for statement in tree.body:
+            self._add(statement)
+
+    @classmethod
+    def read(cls, file: str, project: Project) -> _SourceModule | None:
+        """None where the file can't be read, is no Python or is too large to be worth it."""
+        try:
+            data = Path(file).read_bytes()
+            if len(data) > LARGEST_MODULE:
+                return None
+            text = data.decode("utf-8-sig")
+            tree = ast.parse(text)
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+        return cls(file, text, tree, project)
+
+    def _add(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.Import):
+            for alias in statement.names:
+                name = alias.asname or alias.name.split(".")[0]
+                dict.__setitem__(self._run.globals, name, Value(Kind.API, name=alias.name if alias.asname else name))
+        elif isinstance(statement, ast.ImportFrom):
+            base = "." * statement.level + (statement.module or "")
+            for alias in statement.names:
+                if alias.name == "*":
+                    self._stars.append(base)
+                    continue
+                separator = "" if base.endswith(".") else "."
+                dict.__setitem__(self._run.globals, alias.asname or alias.name, api_value(f"{base}{separator}{alias.name}"))
+        elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            first = min([statement.lineno, *(d.lineno for d in statement.decorator_list)])
+            self._index.setdefault(statement.name, []).append((first, statement.end_lineno or first))
+        elif isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            for target in targets:
+                for node in ast.walk(target):
+                    if isinstance(node, ast.Name):
+                        span = (statement.lineno, statement.end_lineno or statement.lineno)
+                        self._index.setdefault(node.id, []).append(span)
+        elif isinstance(statement, ast.Try | ast.If | ast.With):
+            for child in ast.iter_child_nodes(statement):
+                if isinstance(child, ast.Import | ast.ImportFrom):
+                    self._add(child)
+
+    def look(self, name: str) -> Value | None:
+        """What the module binds to a name at its top level."""
+        value = self._run.globals.get(name)
+        if value is None:
+            for star in self._stars:
+                separator = "" if star.endswith(".") else "."
+                value = self._project.resolve(f"{star}{separator}{name}", self.file, hops=3)
+                if value is not None:
+                    break
+        return value
+
+    def load(self, name: str) -> Value | None:
+        """Parse and run what defines a name; None where nothing does, or it is on its way already."""
+        spans = self._index.get(name)
+        if spans is None or name in self._loading:
+            return None
+        self._loading.add(name)
+        for first, last in spans[-3:]:
+            try:
+                snippet = cst.parse_module("".join(self._lines[first - 1 : last]))
+            except Exception:  # a definition that LibCST does not parse stays unknown
+                continue
+            self._run.usage.add(snippet)
+            self._run.block(snippet.body, self._run.globals)
+        return dict.get(self._run.globals, name)
+
+
+class _LazyGlobals(Env):
+    """The globals of an imported module: a name that is not there yet is parsed when it is asked for."""
+
+    def __init__(self, module: _SourceModule) -> None:
+        super().__init__()
+        self._module = module
+
+    def get(self, name: str, default: Value | None = None) -> Value | None:  # type: ignore[override]
+        value = dict.get(self, name)
+        if value is None:
+            value = self._module.load(name)
+        return default if value is None else value
+
+
+def _entries(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import libcst as cst
 
@@ -12,7 +13,6 @@ from torchlint.placement.syntax import dotted, semantic_fields, words
 _PARTS_OF_A_MODEL = frozenset(
     ["parameters", "named_parameters", "modules", "named_modules", "children", "named_children", "param_groups", "buffers"]
 )
-_LEAVES = frozenset([cst.SimpleWhitespace, cst.Comment, cst.Newline, cst.Integer, cst.Float, cst.SimpleString, cst.Import, cst.ImportFrom, cst.Pass])
 
 
 class Usage:
@@ -61,9 +61,13 @@ class FileUsage:
         self.torch_names: set[str] = {"torch"}
         self.sets_default_device = False
         self.mentions: set[str] = set()
-        top = self.scopes[0] = Usage()
+        self.scopes[0] = Usage()
+        self.add(module)
+
+    def add(self, module: cst.Module) -> None:
+        """Walk the statements of a module, or of a part of it that was parsed later."""
         for statement in module.body:
-            self._scan(statement, top, None)
+            self._scan(statement, self.scopes[0], None)
 
     def of(self, function: cst.FunctionDef | None) -> Usage:
         usage = self.scopes.get(0 if function is None else id(function))
@@ -74,29 +78,26 @@ class FileUsage:
         if kind is cst.Name:
             scope.loads[node.value] += 1  # type: ignore[attr-defined]
             return
-        if kind in _LEAVES:
-            if kind is cst.Import or kind is cst.ImportFrom:
-                self._import(node)
-            return
         reader = _READERS.get(kind)
         if reader is not None:
             reader(self, node, scope, loop)
-            return
-        self._below(node, scope, loop)
+        else:
+            self._below(node, scope, loop)
 
     def _below(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
+        """The generic walk: nothing on it may cost, most nodes of a file come through here."""
+        scan = self._scan
         for field in semantic_fields(type(node)):
             child = getattr(node, field)
-            if child is None or type(child) is str:
-                continue
-            if type(child) in (list, tuple):
+            kind = type(child)
+            if kind is list or kind is tuple:
                 for item in child:
-                    if isinstance(item, cst.CSTNode):
-                        self._scan(item, scope, loop)
-            elif isinstance(child, cst.CSTNode):
-                self._scan(child, scope, loop)
+                    if semantic_fields(type(item)):
+                        scan(item, scope, loop)
+            elif semantic_fields(kind):
+                scan(child, scope, loop)
 
-    def _import(self, node: cst.CSTNode) -> None:
+    def _import(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
         if type(node) is cst.Import:
             for alias in node.names:
                 if (dotted(alias.name) or "").split(".")[0] == "torch":
@@ -254,7 +255,9 @@ class FileUsage:
         self._below(node, scope, loop)
 
 
-_READERS = {
+_READERS: dict[type, Any] = {
+    cst.Import: FileUsage._import,
+    cst.ImportFrom: FileUsage._import,
     cst.FunctionDef: FileUsage._function,
     cst.Attribute: FileUsage._attribute,
     cst.Call: FileUsage._call,
