@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from torchlint.judge import Candidate
+    from torchlint.placement.project import Project
     from torchlint.suppressions import Suppressions
 
 #: A file that holds none of these has nothing that a built-in rule could judge, and is not even parsed.
@@ -112,7 +113,15 @@ def _rules(rule_paths: tuple[Path, ...]) -> Mapping[str, type[Rule]]:
 def _observe(module: cst.Module, path: str) -> Observation:
     from torchlint.placement.observer import observe
 
-    return observe(module, path)
+    return observe(module, path, _project())
+
+
+@lru_cache(maxsize=1)
+def _project() -> Project:
+    """The first-party modules that files of this process import, read once."""
+    from torchlint.placement.project import Project
+
+    return Project()
 
 
 def read(data: bytes, path: str) -> Program:
