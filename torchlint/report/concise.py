@@ -13,7 +13,7 @@ def render(run: Run, color: bool = False) -> str:
     lines = []
     for result in run.results:
         for finding in result.findings:
-            code = paint(SEVERITY[finding.severity], finding.code)
+            code = paint(SEVERITY[finding.severity.value], finding.code)
             star = f"{paint('green', '[*]')} " if finding.fix and finding.fix.safety is Safety.SAFE else ""
             message = " ".join(finding.message.split())
             lines.append(f"{place(finding)}: {code} {star}{message} ({finding.name})\n")

@@ -30,7 +30,7 @@ def render(run: Run, color: bool = False) -> str:
 
 
 def _finding(finding: Finding, texts: Texts, paint: Paint) -> Iterator[str]:
-    style = SEVERITY[finding.severity]
+    style = SEVERITY[finding.severity.value]
     head = paint(style, f"{finding.severity.value}[{finding.code} {finding.name}]")
     yield f"{head}{paint('bold', f': {finding.message}')}"
     groups = _groups(finding)

@@ -6,8 +6,6 @@ import os
 from collections.abc import Mapping
 from typing import IO
 
-from torchlint.findings import Severity
-
 _CODES = {
     "bold": "1",
     "dim": "2",
@@ -18,8 +16,8 @@ _CODES = {
     "cyan": "1;36",
 }
 
-#: The colour of each severity.
-SEVERITY = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+#: The colour of each severity, by its value.
+SEVERITY = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
 class Paint:

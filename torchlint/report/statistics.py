@@ -20,6 +20,6 @@ def render(run: Run, color: bool = False) -> str:
     width = max((len(str(number)) for number in counts.values()), default=0)
     for code, number in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         fixes = f", {fixable[code]} fixable" if fixable[code] else ""
-        shown = paint(SEVERITY[of[code].severity], code)
+        shown = paint(SEVERITY[of[code].severity.value], code)
         rows.append(f"{str(number).rjust(width)}  {shown}  {of[code].name}{fixes}\n")
     return "".join(rows)
