@@ -1,0 +1,9 @@
+"""A simulated accelerator over plain CPU tensors: real values, logical devices, the real backend's errors.
+
+Imports torch and the standard library alone, so that it runs in the interpreter of the code under test.
+"""
+
+from .events import Event, Recorder
+from .simulator import SimDevice
+
+__all__ = ["Event", "Recorder", "SimDevice"]
