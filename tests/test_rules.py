@@ -79,7 +79,7 @@ def test_what_to_use_instead_is_silent_for_all_rules(rule: type[Rule]) -> None:
 def test_the_fix_does_what_its_section_says(rule: type[Rule]) -> None:
     safety = fix_safety(rule)
     code = example(rule).code
-    # Rules about suppressions judge those of other rules, which must run; else one rule's fixes are wanted alone.
+    # Rules about suppressions judge those of other rules, which must run; else one rule's fixes are wanted.
     options = CheckOptions(frozenset(RULES) if rule.code.startswith("DEV0") else frozenset((rule.code,)))
     findings = check_source(code.encode(), "train.py", options).findings
     assert {f.fix.safety if f.fix else None for f in findings if f.code == rule.code} == {safety}
