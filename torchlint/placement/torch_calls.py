@@ -315,12 +315,14 @@ def _build_module(run: Interpreter, name: str, node: cst.Call, arguments: Argume
         places = tuple(p._replace(origin=p.origin or node) for p in weight.places) if weight is not None and weight.kind is Kind.TENSOR else ()
         facts = frozenset({"loss module", "state"}) if places else frozenset({"loss module"})
         return Value(Kind.MODULE, places, name=name, facts=facts)
-    if name not in torch_api.ACCEPTS_DEVICE or (name.startswith("torch.nn.") and words(node).endswith("affine=False)")):
+    if (name not in torch_api.ACCEPTS_DEVICE and name not in _RECURRENT) or words(node).endswith("affine=False)"):
         return Value(Kind.MODULE, name=name)
     facts = frozenset({"state"})
     return Value(Kind.MODULE, _birthplace(run, node, arguments, device), name=name, facts=facts)
 
 
+#: Their `device` goes through **kwargs, so that no signature shows it.
+_RECURRENT = frozenset(["torch.nn.RNN", "torch.nn.LSTM", "torch.nn.GRU"])
 _WEIGHTED = frozenset(
     "torch.nn.CrossEntropyLoss torch.nn.NLLLoss torch.nn.BCELoss torch.nn.BCEWithLogitsLoss torch.nn.NLLLoss2d"
     " torch.nn.MultiLabelSoftMarginLoss".split()

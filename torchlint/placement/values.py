@@ -233,12 +233,16 @@ def tensor(
 
 
 def union(a: tuple[Alternative, ...], b: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
-    """The alternatives of both, each once, at most `MOST_ALTERNATIVES`."""
+    """The alternatives of both, at most `MOST_ALTERNATIVES`; of those that differ in origin alone, the first."""
     if a == b or not b:
         return a
     if not a:
         return b
-    return tuple(dict.fromkeys(a + b))[:MOST_ALTERNATIVES]
+    merged = list(a)
+    for new in b:
+        if not any(old.place == new.place and old.rank == new.rank and old.guards == new.guards for old in a):
+            merged.append(new)
+    return tuple(merged[:MOST_ALTERNATIVES])
 
 
 def with_rank(places: tuple[Alternative, ...], rank: int | None) -> tuple[Alternative, ...]:
