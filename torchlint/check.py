@@ -160,7 +160,8 @@ def _check(
         errors += judged.errors
     for problem in problems:
         if problem.fault:
-            errors.append(FileError(path, f"not checked: {problem.message}"))
+            where = "" if problem.cell is None else f"cell {problem.cell + 1}: "
+            errors.append(FileError(path, f"not checked: {where}{problem.message}"))
         elif "DEV001" in active:
             candidates.append(_refusal(problem, path, active["DEV001"]))
     return conclude(candidates, suppressions, path, tuple(errors), active, unreadable=len(problems))

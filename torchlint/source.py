@@ -251,4 +251,4 @@ def _range_of(error: SyntaxError, text: str, default: Range) -> Range:
     width = len(lines.line(line))
     column = min(max(error.offset or 1, 1), width + 1)
     end = error.end_offset if error.end_lineno == error.lineno else width + 1
-    return Range(Position(line, column), Position(line, min(max(end or 0, column), width + 1)))
+    return Range(Position(line, column), Position(line, min(max(end or 0, column + 1), width + 1)))

@@ -19,12 +19,18 @@ class UnknownSuppression(Rule):
     Example
         import torch
 
-        torch.zeros(3).cpu()  # torchlint: ignore[discarded-moves] warms up  # <-
+
+        def warm_up(device):
+            weight = torch.ones(4)
+            weight.to(device)  # torchlint: ignore[discarded-moves] only to start the driver  # <-
 
     Use instead
         import torch
 
-        torch.zeros(3).cpu()  # torchlint: ignore[discarded-move] warms up
+
+        def warm_up(device):
+            weight = torch.ones(4)
+            weight.to(device)  # torchlint: ignore[discarded-move] only to start the driver
 
     Fix
         None.

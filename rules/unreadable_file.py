@@ -19,13 +19,12 @@ class UnreadableFile(Rule):
     Example
         import torch
 
-        x = torch.zeros(3).to("cuda"  # <-
+        x = torch.zeros(3  # <-
 
     Use instead
         import torch
 
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        x = torch.zeros(3, device=device)
+        x = torch.zeros(3)
 
     Fix
         None.

@@ -1,0 +1,354 @@
+"""Jupyter notebooks: their code cells as one program, and edits of cells that leave the rest of the file alone."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import TYPE_CHECKING, Any
+
+from torchlint.findings import Edit, Position, Range
+from torchlint.source import Lines, Unreadable, decode, parse
+from torchlint.splice import rewrite
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+_START = Range(Position(1, 1), Position(1, 1))
+
+# Cell magics whose cell is Python that runs in the notebook's own namespace.
+_TRANSPARENT = frozenset(
+    ("capture", "lprun", "memit", "mprun", "prun", "pyinstrument", "scalene", "snakeviz", "time", "timeit")
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A code cell: its number in the file, its text there, and the same as Python.
+
+    python: as long as the text, magics made into a name that means nothing. start: its offset in the program.
+    """
+
+    index: int
+    text: str
+    python: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """A notebook as a program: its code cells, each of them on lines of its own."""
+
+    data: bytes
+    cells: tuple[Cell, ...]
+    text: str
+
+    @cached_property
+    def lines(self) -> Lines:
+        return Lines(self.text)
+
+    def parse(self) -> tuple[cst.Module, list[Unreadable]]:
+        try:
+            return parse(self.text), []
+        except Unreadable as refusal:
+            problems = {cell.index: problem for cell in self.cells if (problem := _problem(cell)) is not None}
+            if not problems:
+                start = self.lines.offset(refusal.range.start)
+                index, range = self.locate(start, max(start, self.lines.offset(refusal.range.end)))
+                raise Unreadable(refusal.message, range, fault=refusal.fault, cell=index) from None
+        # Without the bad cells; all others keep their places.
+        pieces = list(self.text)
+        for cell in self.cells:
+            if cell.index in problems:
+                pieces[cell.start : cell.start + len(cell.text)] = _blank(cell.python)
+        return parse("".join(pieces)), list(problems.values())
+
+    def locate(self, start: int, end: int) -> tuple[int | None, Range]:
+        cell = self._cell(start)
+        length = len(cell.text)
+        lines = Lines(cell.text)
+        return cell.index, lines.range(min(start - cell.start, length), min(end - cell.start, length))
+
+    def bounds(self, offset: int) -> tuple[int, int]:
+        cell = self._cell(offset)
+        return cell.start, cell.start + len(cell.text)
+
+    def edit(self, start: int, end: int, text: str) -> Edit | None:
+        cell = self._cell(start)
+        begin, stop = start - cell.start, end - cell.start
+        # Not between cells, and not where a magic stands.
+        if begin < 0 or stop > len(cell.text) or cell.text[begin:stop] != cell.python[begin:stop]:
+            return None
+        return Edit(begin, stop, text, cell.index)
+
+    def rewritten(self, edits: Iterable[Edit]) -> bytes:
+        """The file with edits applied; all but the sources of the cells that they touch stays as it is written."""
+        source = decode(self.data)
+        changed: dict[int | None, list[Edit]] = {}
+        for edit in edits:
+            changed.setdefault(edit.cell, []).append(edit)
+        spans = _sources(source.text)
+        literals = []
+        for cell in self.cells:
+            span = spans[cell.index]
+            if cell.index in changed and span is not None:
+                new = rewrite(cell.text, changed[cell.index])
+                literals.append(Edit(*span, _literal(source.text[slice(*span)], new, source.text)))
+        return source.rewritten(literals)
+
+    def _cell(self, offset: int) -> Cell:
+        return self.cells[max(bisect_right([cell.start for cell in self.cells], offset) - 1, 0)]
+
+
+def read_notebook(data: bytes) -> Notebook:
+    """The program in a notebook; an empty one if its kernel is not Python. Raises Unreadable."""
+    text = decode(data).text
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = Position(error.lineno, error.colno)
+        raise Unreadable(f"not a notebook: {error.msg}", Range(place, place)) from None
+    except RecursionError:
+        raise Unreadable("not a notebook: nested too deeply", _START) from None
+    if not isinstance(document, dict) or not isinstance(document.get("cells"), list):
+        old = isinstance(document, dict) and "worksheets" in document
+        hint = "a notebook in a format older than 4; `jupyter nbconvert --to notebook` converts it"
+        raise Unreadable(hint if old else "not a notebook: it has no list of cells", _START)
+    if not _is_python(document):
+        return Notebook(data, (), "")
+    return _assemble(data, document["cells"])
+
+
+def _is_python(document: Mapping[str, Any]) -> bool:
+    """Whether the kernel's language is Python, as it is if the notebook does not say."""
+    metadata = document.get("metadata")
+    for section, key in (("kernelspec", "language"), ("language_info", "name")):
+        part = metadata.get(section) if isinstance(metadata, dict) else None
+        language = part.get(key) if isinstance(part, dict) else None
+        if isinstance(language, str) and language:
+            return "python" in language.lower()
+    return True
+
+
+def _assemble(data: bytes, cells: Sequence[Any]) -> Notebook:
+    """Put the Python cells one after the other."""
+    parts: list[str] = []
+    length = 0
+    found = []
+    for index, cell in enumerate(cells):
+        text = _source_of(cell)
+        python = None if text is None else _as_python(text)
+        if text is None or python is None:
+            continue
+        heading = _heading(python)
+        found.append(Cell(index, text, python, length + len(heading)))
+        parts += [heading, python, "\n"]
+        length += len(heading) + len(python) + 1
+    return Notebook(data, tuple(found), "".join(parts))
+
+
+def _source_of(cell: Any) -> str | None:
+    """The text of a code cell in Python; None for any other."""
+    if not isinstance(cell, dict) or cell.get("cell_type") != "code":
+        return None
+    metadata = cell.get("metadata")
+    vscode = metadata.get("vscode") if isinstance(metadata, dict) else None
+    if isinstance(vscode, dict) and vscode.get("languageId", "python") != "python":
+        return None
+    source = cell.get("source")
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        return "".join(source)
+    return source if isinstance(source, str) else None
+
+
+def _heading(python: str) -> str:
+    """What has to stand before a cell: IPython takes away the indentation of one whose first line is indented."""
+    first = next((line for line in python.split("\n") if line.strip()), "")
+    return "if 1:\n" if first[:1] in (" ", "\t") and not first.lstrip().startswith("#") else ""
+
+
+def _problem(cell: Cell) -> Unreadable | None:
+    """Why a cell is no Python by itself, at its place in the cell."""
+    heading = _heading(cell.python)
+    try:
+        parse(f"{heading}{cell.python}\n")
+    except Unreadable as refusal:
+        start, end = (Position(max(at.line - bool(heading), 1), at.column) for at in _ends(refusal.range))
+        return Unreadable(refusal.message, Range(start, end), fault=refusal.fault, cell=cell.index)
+    return None
+
+
+def _ends(range: Range) -> tuple[Position, Position]:
+    return range.start, range.end
+
+
+# ---- magics ---------------------------------------------------------------------------------------------
+
+# No statement of Python begins like this, ...
+_MAGIC = re.compile(r"[ \t]*[%!?]")
+# ... or ends like this, ...
+_HELP = re.compile(r"[ \t]*[\w.*\[\]]+\?\??[ \t]*$")
+# ... or assigns this.
+_ASSIGNED = re.compile(r"[ \t]*[\w.,\[\] \t]+=[ \t]*(?=[%!])")
+# Magics that are mostly written without their percent sign; two words in a row are no Python.
+_AUTOMATIC = re.compile(
+    r"(?:pip3?|conda|mamba|uv|cd|ls|mkdir|rmdir|rm|cp|mv|cat|man|env|run|load_ext|matplotlib|alias)"
+    r"[ \t]+(?!(?:and|or|in|is|not|if|else)\b)[\w./~$]"
+)
+_TIMED = re.compile(r"%time[ \t]+")
+_TOKEN = re.compile(
+    r"""
+    (?P<skipped> \#[^\r\n]* | \\(?:\r\n?|\n)
+      | \"{3}(?:\\.|[^\\])*?(?:\"{3}|\Z) | '{3}(?:\\.|[^\\])*?(?:'{3}|\Z)
+      | "(?:\\.|[^"\\\r\n])*"? | '(?:\\.|[^'\\\r\n])*'? )
+    | (?P<opened> [(\[{] ) | (?P<closed> [)\]}] ) | (?P<newline> \r\n?|\n )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def _as_python(text: str) -> str | None:
+    """A cell's text with its magics blanked out, every character in its place; None if it is not Python."""
+    text = _without_surrogates(text)
+    pieces: list[str] = []
+    lines = Lines(text)
+    number = 1
+    opening = True
+    while number <= len(lines):
+        line = lines.line(number)
+        if opening and line.lstrip().startswith("%%"):
+            name = line.strip()[2:].split(maxsplit=1)[:1]
+            if name != [] and name[0] not in _TRANSPARENT:
+                return None
+        opening = opening and (not line.strip() or line.lstrip().startswith("%%"))
+        neutral = _neutral(line)
+        if neutral is None:
+            last = _end_of_statement(lines, number)
+            pieces += [lines.with_end(each) for each in range(number, last + 1)]
+            number = last + 1
+            continue
+        pieces.append(neutral + lines.with_end(number)[len(line) :])
+        while line.endswith("\\") and number < len(lines):  # a magic that goes on in the next line
+            number += 1
+            line = lines.line(number)
+            pieces.append(" " * len(line) + lines.with_end(number)[len(line) :])
+        number += 1
+    return "".join(pieces)
+
+
+def _neutral(line: str) -> str | None:
+    """The line of a magic as Python of the same length, which says nothing; None if it is no magic."""
+    assigned = _ASSIGNED.match(line)
+    start = assigned.end() if assigned else len(line) - len(line.lstrip(" \t"))
+    if not (assigned or _MAGIC.match(line) or _HELP.match(line) or _AUTOMATIC.match(line, start)):
+        return None
+    timed = _TIMED.match(line, start)
+    if timed and _is_simple(line[timed.end() :]):
+        width = timed.end() - start
+        return line[:start] + ("" if assigned else "_;").ljust(width) + line[timed.end() :]
+    return line[:start] + "_".ljust(len(line) - start)
+
+
+def _is_simple(code: str) -> bool:
+    """Whether code is one statement that holds no others."""
+    try:
+        body = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return len(body) == 1 and not hasattr(body[0], "body")
+
+
+def _end_of_statement(lines: Lines, number: int) -> int:
+    """The last line of the statement (or the header of one) that begins on a line."""
+    depth = 0
+    for token in _TOKEN.finditer(lines.text, lines.start(number)):
+        if token["opened"]:
+            depth += 1
+        elif token["closed"]:
+            depth = max(depth - 1, 0)
+        elif token["newline"] and not depth:
+            return lines.position(token.start()).line
+    return len(lines)
+
+
+def _without_surrogates(text: str) -> str:
+    """JSON can hold halves of characters, which no file of Python can."""
+    return re.sub("[\ud800-\udfff]", "?", text)
+
+
+def _blank(python: str) -> str:
+    return re.sub(r"[^\r\n]", " ", python)
+
+
+# ---- the file -------------------------------------------------------------------------------------------
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_Span = tuple[int, int]
+
+
+def _sources(text: str) -> list[_Span | None]:
+    """Where the source of each cell stands in a notebook's JSON; None where a cell has none."""
+    (cells,) = (span for key, span in _members(text, _SPACE.match(text).end()) if key == "cells")  # type: ignore[union-attr]
+    return [dict(_members(text, start)).get("source") for start, _ in _elements(text, cells[0])]
+
+
+def _members(text: str, start: int) -> Iterator[tuple[str, _Span]]:
+    """The keys of the JSON object that begins at `start`, each with the span of its value."""
+    at = _skip(text, start + 1)
+    while text[at] != "}":
+        key, at = scanstring(text, at + 1)
+        begin = _skip(text, _skip(text, at) + 1)
+        end = _end_of_value(text, begin)
+        yield key, (begin, end)
+        at = _skip(text, end)
+        at = _skip(text, at + 1) if text[at] == "," else at
+
+
+def _elements(text: str, start: int) -> Iterator[_Span]:
+    """The spans of the values in the JSON array that begins at `start`."""
+    at = _skip(text, start + 1)
+    while text[at] != "]":
+        end = _end_of_value(text, at)
+        yield at, end
+        at = _skip(text, end)
+        at = _skip(text, at + 1) if text[at] == "," else at
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _end_of_value(text: str, start: int) -> int:
+    return json.JSONDecoder().raw_decode(text, start)[1]
+
+
+def _literal(old: str, new: str, document: str) -> str:
+    """A cell's new source as JSON, written as the old one and the rest of the document are.
+
+    Lines that were there before are written as they were.
+    """
+    # Jupyter writes characters as they are; a document that has escapes and nothing else was not written by it.
+    escaped = document.isascii() and "\\u" in document
+
+    def dump(line: str) -> str:
+        return json.dumps(line, ensure_ascii=escaped)
+
+    if not old.startswith("["):
+        return dump(new)
+    spans = list(_elements(old, 0))
+    known = {json.loads(old[start:end]): old[start:end] for start, end in spans}
+    opening = old[1 : spans[0][0]] if spans else ""
+    closing = old[spans[-1][1] : -1] if spans else ""
+    between = old[spans[0][1] : spans[1][0]] if len(spans) > 1 else f",{opening or ' '}"
+    lines = re.findall(r"[^\n]*\n|[^\n]+", new)
+    return (
+        f"[{opening}{between.join(known.get(line) or dump(line) for line in lines)}{closing}]"
+        if lines
+        else "[]"
+    )
