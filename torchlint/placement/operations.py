@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 #: A known place speaks louder in a message than a symbolic one.
 _LOUDNESS = {Where.NAMED: 0, Where.DEFAULT: 1, Where.OF_MODULE: 2, Where.OF_CALLER: 3, Where.UNKNOWN: 9, Where.HOST: 9}
+_SILENT = 9
 
 
 def tensor_operands(operands: Iterable[Operand]) -> list[Operand]:
@@ -77,7 +78,7 @@ def _judge(run: Interpreter, node: cst.CSTNode, api: str, tensors: Sequence[Oper
                     continue
                 for other in witness.value.places:
                     loudness = _LOUDNESS[other.place.where]
-                    if loudness < best and not alternative.excludes(other):
+                    if loudness < min(best, _SILENT) and not alternative.excludes(other):
                         conflict, best = ((accused, alternative), (witness, other)), loudness
     if conflict is not None:
         run.emit(Mix(node, run.scene, api, tuple(tensors), *conflict))
