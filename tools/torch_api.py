@@ -179,7 +179,7 @@ def classes() -> dict[str, type]:
     for prefix in _CLASS_NAMESPACES:
         module = _module(prefix)
         for name, value in sorted(vars(module).items()):
-            if name.startswith("_") or not inspect.isclass(value) or not value.__module__.startswith("torch"):
+            if name.startswith("_") or not inspect.isclass(value) or not value.__module__.startswith(prefix):
                 continue
             if prefix == "torch" and not issubclass(value, (torch.nn.Module, torch.Generator)):
                 continue
@@ -279,7 +279,6 @@ def collect() -> dict[str, Any]:
         "methods": {n: torch_signatures.write(s, _flags(n, probed_methods)) for n, s in by_method.items()},
         "attributes": tensor_data,
         "classes": {n: _class_text(c) for n, c in by_class.items()},
-        "aliases": aliases(by_class),
         "vendor": torch_probe.vendor_calls(),
         "sets": {n: _names(v) for n, v in sets.items()},
         "maps": {
@@ -345,18 +344,6 @@ def _is_loss(name: str, value: type) -> bool:
     from torch.nn.modules import loss
 
     return issubclass(value, loss._Loss) or (value.__module__ == loss.__name__ and name.endswith("Loss"))
-
-
-def aliases(by_class: Mapping[str, type]) -> dict[str, str]:
-    """Names of classes by the module that defines them, where the loader can't find the public name."""
-    found: dict[str, str] = {}
-    for name, value in by_class.items():
-        defined = f"{value.__module__}.{value.__qualname__}"
-        parents = name.rpartition(".")[0]
-        follows = defined.startswith(f"{parents}.") and defined.endswith(f".{name.rpartition('.')[2]}")
-        if defined != name and "._" not in defined and not follows:
-            found[defined] = name
-    return found
 
 
 def write(facts: Mapping[str, Any]) -> str:

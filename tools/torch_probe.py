@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -110,22 +109,24 @@ def _probe(name: str, call: Callable[..., Any], signature: Signature, found: Pro
     if len(tensors) > 1:
         pairs += [(first, rest) for first in range(3) for rest in range(3) if first != rest]
     ranks: set[tuple[int, int, int]] = set()
-    for (first, rest), dtype in itertools.product(pairs, (torch.float32, torch.int64, torch.bool)):
-        watch = _Watch()
-        result = None
-        # Whatever a call with made-up arguments raises says nothing; what ran before does.
-        with contextlib.suppress(Exception):
-            arguments = [_argument(p, first if p is tensors[0] else rest, dtype) for p in required]
-            with warnings.catch_warnings(), watch:
-                warnings.simplefilter("ignore")
-                result = call(*arguments)
-        if watch.draws:
-            found.random.add(name)
-        if watch.waits:
-            found.syncs.add(name)
-        one = result[0] if isinstance(result, (tuple, list)) and result else result
-        if isinstance(one, torch.Tensor):
-            ranks.add((first, rest, one.dim()))
+    for first, rest in pairs:
+        for dtype in (torch.float32, torch.int64, torch.bool):
+            watch = _Watch()
+            result = None
+            # Whatever a call with made-up arguments raises says nothing; what ran before does.
+            with contextlib.suppress(Exception):
+                arguments = [_argument(p, first if p is tensors[0] else rest, dtype) for p in required]
+                with warnings.catch_warnings(), watch:
+                    warnings.simplefilter("ignore")
+                    result = call(*arguments)
+            if watch.draws:
+                found.random.add(name)
+            if watch.waits:
+                found.syncs.add(name)
+            one = result[0] if isinstance(result, (tuple, list)) and result else result
+            if isinstance(one, torch.Tensor):
+                ranks.add((first, rest, one.dim()))
+                break
     shaped = any(p.name in _SHAPES for p in required) or name.rpartition(".")[2] in _DATA_DEPENDENT_RANK
     return "" if shaped else _rank_flag(ranks)
 

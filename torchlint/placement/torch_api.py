@@ -292,8 +292,6 @@ def canonical(name: str) -> str:
     known = (data["functions"], data["classes"], data["vendor"])
     if any(name in table for table in known) or name.startswith(_OTHER_MODULES):
         return name
-    if name in data["aliases"]:
-        return str(data["aliases"][name])
     # torch.nn.modules.linear.Linear is torch.nn.Linear: a package that offers what its modules define.
     parents, _, last = name.rpartition(".")
     while parents.count(".") > 0 and name.startswith("torch."):
@@ -309,6 +307,7 @@ _PREFIXES = (
     ("torch._C._VariableFunctions.", "torch."),
     ("torch._VF.", "torch."),
     ("torch._C._nn.", "torch.nn.functional."),
+    ("torch._C.", "torch."),
     ("torch._tensor.Tensor", "torch.Tensor"),
 )
 # Packages whose classes are others than those of the same name above them.
@@ -434,4 +433,4 @@ def _strain(parameter: Parameter, tensor: bool | None) -> int:
 
 def _is_complete(binding: Binding) -> bool:
     given = {*binding.positional, *binding.keywords.values()}
-    return all(p.optional or p.keyword_only or p.variadic or p in given for p in binding.overload.parameters)
+    return all(p.optional or p.variadic or p in given for p in binding.overload.parameters)
