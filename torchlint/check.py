@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from torchlint.findings import Confidence, FileError, FileResult, Finding
+from torchlint.relevance import is_relevant
 from torchlint.rule import Rule, find_rules
 from torchlint.source import Program, Unreadable, decode
 
@@ -20,10 +22,6 @@ if TYPE_CHECKING:
     from torchlint.placement.project import Project
     from torchlint.suppressions import Suppressions
 
-#: A file that holds none of these has nothing that a built-in rule could judge, and is not even parsed.
-TRIGGERS = (b"torch", b".to(", b".cuda(", b".cpu(", b".item(", b".backward(", b".numpy(", b"cuda", b"\0")
-
-_COMMON = re.compile(b"|".join(map(re.escape, TRIGGERS)))
 _COMMENTS = re.compile(r"#\s*(?:torchlint\s*:|noqa\s*:)", re.IGNORECASE)
 
 
@@ -63,16 +61,6 @@ class CheckOptions:
         return self.select - self.ignore
 
 
-def is_relevant(data: bytes, rules: Iterable[type[Rule]] = ()) -> bool:
-    """Whether a file can hold anything that rules judge, told from its bytes alone.
-
-    rules: the user's own, which may have triggers beside the common ones.
-    """
-    if _COMMON.search(data) is not None:
-        return True
-    return any(trigger in data for rule in rules for trigger in rule.triggers)
-
-
 def check_source(
     data: bytes,
     path: str,
@@ -85,16 +73,15 @@ def check_source(
 
     path: as findings are to name it; a name in `.ipynb` makes it a notebook.
     rules, observe: stand in for the rules and the observer that torchlint would find by itself.
-    `FileResult.extra` has `facts`, what rules say to the verifier, by fingerprint, and `unreadable`, how many
-    parts of the file could not be read.
+    `FileResult.extra` has `facts`, what rules say to the verifier, by fingerprint, `unreadable`, how many
+    parts of the file could not be read, and `dependencies`, other files that the result rests on.
     Raises what `find_rules` raises where a file in `rule_paths` is no good.
     """
     if rules is None:
-        own = _rules(options.rule_paths).values() if options.rule_paths else ()
-        if not is_relevant(data, (rule for rule in own if rule.code in options.codes)):
+        if not options.rule_paths and not is_relevant(data):
             return FileResult(path)
         rules = _rules(options.rule_paths)
-    elif not is_relevant(data, rules.values()):
+    if not is_relevant(data, _triggers(rules.values(), options.codes)):
         return FileResult(path)
     try:
         return _check(data, path, options, rules, observe or _observe)
@@ -105,6 +92,10 @@ def check_source(
         return FileResult(path, errors=(problem,))
 
 
+def _triggers(rules: Iterable[type[Rule]], codes: frozenset[str]) -> Iterator[bytes]:
+    return (trigger for rule in rules if rule.code in codes for trigger in rule.triggers)
+
+
 @lru_cache(maxsize=8)
 def _rules(rule_paths: tuple[Path, ...]) -> Mapping[str, type[Rule]]:
     return find_rules(map(Path, rule_paths))
@@ -113,12 +104,12 @@ def _rules(rule_paths: tuple[Path, ...]) -> Mapping[str, type[Rule]]:
 def _observe(module: cst.Module, path: str) -> Observation:
     from torchlint.placement.observer import observe
 
-    return observe(module, path, _project())
+    return observe(module, path, _project(os.getcwd()))
 
 
 @lru_cache(maxsize=1)
-def _project() -> Project:
-    """The first-party modules that files of this process import, read once."""
+def _project(cwd: str) -> Project:
+    """The first-party modules that files of this process import, read once; paths are relative to `cwd`."""
     from torchlint.placement.project import Project
 
     return Project()
@@ -164,7 +155,10 @@ def _check(
             errors.append(FileError(path, f"not checked: {where}{problem.message}"))
         elif "DEV001" in active:
             candidates.append(_refusal(problem, path, active["DEV001"]))
-    return conclude(candidates, suppressions, path, tuple(errors), active, unreadable=len(problems))
+    result = conclude(candidates, suppressions, path, tuple(errors), active, unreadable=len(problems))
+    if observe is _observe and (files := _project(os.getcwd()).dependencies(path)):
+        result.extra["dependencies"] = files
+    return result
 
 
 def _suppressions(program: Program, rules: Mapping[str, type[Rule]]) -> Suppressions | None:

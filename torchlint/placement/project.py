@@ -35,8 +35,8 @@ class Project:
         self._roots: dict[str, tuple[str, ...]] = {}
         self._found: dict[tuple[str, str], str | None] = {}
         self._kept = 0
-        #: Files that were read on behalf of the file that is checked now; a cache must know them.
-        self.read: set[str] = set()
+        #: Which files each file took something from, directly.
+        self._uses: dict[str, set[str]] = {}
 
     def resolve(self, name: str, path: str, hops: int = 0) -> Value | None:
         """What a qualified name denotes, seen from the file at `path`; None if it is none of the project's.
@@ -51,6 +51,7 @@ class Project:
         file, rest = location
         if not rest:
             return None
+        self._uses.setdefault(path, set()).add(file)
         module = self._module(file)
         if module is None:
             return None
@@ -65,6 +66,17 @@ class Project:
             deeper = self.resolve(value.name, file, hops + 1)
             return deeper if deeper is not None else None if value.name.startswith(".") else value
         return value
+
+    def dependencies(self, path: str) -> list[str]:
+        """The files that what was said of a file rests on, directly or through others, for a cache to know."""
+        found: set[str] = set()
+        pending = [path]
+        while pending:
+            for file in self._uses.get(pending.pop(), ()):
+                if file not in found:
+                    found.add(file)
+                    pending.append(file)
+        return sorted(found - {path})
 
     # ------------------------------------------------------------------ finding files
 
@@ -138,7 +150,6 @@ class Project:
     # ------------------------------------------------------------------ modules
 
     def _module(self, file: str) -> _SourceModule | None:
-        self.read.add(file)
         if file in self._modules:
             self._modules.move_to_end(file)
             return self._modules[file]
