@@ -152,6 +152,22 @@ def test_fixes_are_applied_although_the_findings_are_remembered(house: Settings,
     assert [c.fixed for c in fixed.checked] == [1, 0, 0]
 
 
+def test_a_change_in_an_imported_file_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sources = write(
+        tmp_path,
+        a="import torch\nfrom lib import make\n\n\ndef f(device):\n    x = make()\n    x.to(device)\n",
+        lib="from base import make\n",
+        base="import torch\n\n\ndef make():\n    return torch.zeros(3)\n",
+    )
+    settings = Settings(root=str(tmp_path))
+    assert found(check(settings, sources, cache=True)) == ["a.py:7 DEV101"]
+    again = check(settings, sources, cache=True)
+    assert (again.cached, found(again)) == (2, ["a.py:7 DEV101"])  # lib.py knows nothing of torch
+    write(tmp_path, base="import torch\n\n\ndef make():\n    return torch.nn.Linear(3, 3)\n")
+    assert check(settings, sources, cache=True).cached == 0
+
+
 def test_errors_are_not_remembered(house: Settings, tmp_path: Path) -> None:
     sources = write(tmp_path, a="die\n", b="x\n", c="die\n")
     for _ in range(2):

@@ -79,6 +79,7 @@ class Plan:
         self.settings = settings
         self._cache_folder = cache_folder
         self._resolved: dict[str, Any] | None = None
+        self._digests: dict[str, str | None] = {}
         self._ignore_patterns: list[tuple[Any, frozenset[str]]] | None = None
         if settings.names_rules:
             self._resolve()
@@ -97,6 +98,18 @@ class Plan:
         from torchlint import cache
 
         return cache.key(cache.program(self.settings.rule_paths), repr(self.settings))
+
+    def digest(self, file: str) -> str | None:
+        """A hash of a file's content, taken once a run; None if it can't be read."""
+        if file not in self._digests:
+            from torchlint.cache import key
+
+            try:
+                with open(file, "rb") as opened:
+                    self._digests[file] = key(opened.read())
+            except OSError:
+                self._digests[file] = None
+        return self._digests[file]
 
     def options(self, file: str) -> CheckOptions:
         """What to check a file for."""
@@ -283,8 +296,8 @@ def check_files(
         if plan.cache is not None:
             from torchlint.cache import key
 
-            keys[index] = key("result", plan.program, source.path, data)
-            known = _recall(plan.cache, keys[index], data, mode, unsafe)
+            keys[index] = key("result", plan.program, source.path, source.file, data)
+            known = _recall(plan, keys[index], data, mode, unsafe)
             if known is not None:
                 done[index] = known
                 continue
@@ -295,7 +308,7 @@ def check_files(
     for count, (index, checked) in enumerate(_run_tasks(tasks, processes), len(done) + 1):
         done[index] = checked
         if plan.cache is not None:
-            _remember(plan.cache, keys[index], checked)
+            _remember(plan, keys[index], checked, mode)
         if progress is not None:
             progress(count + skipped, len(sources))
     if tasks and plan.cache is not None:
@@ -303,17 +316,20 @@ def check_files(
     return Outcome(tuple(done[i] for i in sorted(done)), len(sources), skipped, cached, processes)
 
 
-def _recall(cache: Cache, key: str, data: bytes, mode: Mode, unsafe: bool) -> Checked | None:
-    """What the cache knows of a file, unless its fixes are asked for."""
-    values = cache.get(key)
-    if values is None:
+def _recall(plan: Plan, key: str, data: bytes, mode: Mode, unsafe: bool) -> Checked | None:
+    """What the cache knows of a file, unless a file it rests on has changed, or its fixes are asked for."""
+    assert plan.cache is not None
+    entry = plan.cache.get(key)
+    if entry is None:
         return None
     from torchlint.cache import from_json
     from torchlint.findings import Safety
 
     try:
-        result = from_json(values)
-    except (KeyError, TypeError, ValueError):
+        result = from_json(entry["result"])
+        if any(plan.digest(file) != digest for file, digest in entry["uses"].items()):
+            return None
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
     wanted = (Safety.SAFE, Safety.UNSAFE) if unsafe else (Safety.SAFE,)
     if mode is not Mode.CHECK and any(f.fix is not None and f.fix.safety in wanted for f in result.findings):
@@ -321,13 +337,19 @@ def _recall(cache: Cache, key: str, data: bytes, mode: Mode, unsafe: bool) -> Ch
     return Checked(result, data if result.findings else None)
 
 
-def _remember(cache: Cache, key: str, checked: Checked) -> None:
+def _remember(plan: Plan, key: str, checked: Checked, mode: Mode) -> None:
     """Store what belongs to the bytes that the key was made of: nothing that was fixed, and no failures."""
+    assert plan.cache is not None
     if checked.fixed or checked.result.errors:
         return
     from torchlint.cache import to_json
 
-    cache.put(key, to_json(checked.result))
+    used = checked.result.extra.get("dependencies", ())
+    if used and mode is Mode.FIX:
+        return  # this run may have changed them since they were read
+    assert isinstance(used, (list, tuple))
+    uses = {str(file): plan.digest(str(file)) for file in used}
+    plan.cache.put(key, {"result": to_json(checked.result), "uses": uses})
 
 
 def _processes(jobs: int | None, tasks: int, size: int) -> int:
