@@ -49,7 +49,7 @@ def name(run: Interpreter, node: cst.Name, env: Env) -> Value:
     value = run.lookup(text, env)
     if value is None:
         return Value(tests=frozenset({"flag"})) if text.lower() in _FLAG_WORDS else UNKNOWN
-    if text.lower() in _FLAG_WORDS and value.kind in (Kind.UNKNOWN, Kind.NUMBER) and not value.tests:
+    if value.kind in (Kind.UNKNOWN, Kind.NUMBER) and not value.tests and text.lower() in _FLAG_WORDS:
         return value.but(tests=frozenset({"flag"}))
     return value
 

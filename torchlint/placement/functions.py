@@ -10,6 +10,7 @@ from torchlint.placement.definitions import Class, Function
 from torchlint.placement.events import Autocast, DeviceName, Mix, Operand
 from torchlint.placement.evidence import from_annotation, kind_from_use
 from torchlint.placement.interpreter import MOST_NESTED_SUMMARIES, Env, Frame, Interpreter
+from torchlint.placement.project import MOST_NESTED_MODULES
 from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import dotted, string, words
 from torchlint.placement.values import (
@@ -100,6 +101,19 @@ def summarise(function: Function) -> None:
     run = function.run
     if run.depth >= MOST_NESTED_SUMMARIES:
         return
+    project = run.project if run.silent else None
+    if project is not None:
+        if project.nesting >= MOST_NESTED_MODULES:
+            return
+        project.nesting += 1
+    try:
+        _summarise(function, run)
+    finally:
+        if project is not None:
+            project.nesting -= 1
+
+
+def _summarise(function: Function, run: Interpreter) -> None:
     function.state = "running"
     frame, scene, places, depth = run.frame, run.scene, run.context_places, run.depth
     node = function.node

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections import OrderedDict
 from pathlib import Path
 
@@ -23,6 +24,10 @@ LARGEST_MODULE = 400_000
 MOST_HOPS = 6
 #: Source kept in memory for one project; older modules are read again when asked for.
 MOST_SOURCE = 3_000_000
+#: A definition without any of these neither makes, moves nor waits for a tensor, and is not worth a parse.
+_PLACEMENT = re.compile(r"torch|\.to\(|\.cuda\(|\.cpu\(|\.item\(|device|[Tt]ensor|\bnn\.|Module|numpy\(|_like\(")
+#: Summaries of imported functions ask for those of functions that they import in turn, this deep.
+MOST_NESTED_MODULES = 2
 _MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 _MOST_LEVELS = 8
 
@@ -37,6 +42,8 @@ class Project:
         self._kept = 0
         #: Which files each file took something from, directly.
         self._uses: dict[str, set[str]] = {}
+        #: How many summaries of imported functions are being computed, one within the other.
+        self.nesting = 0
 
     def resolve(self, name: str, path: str, hops: int = 0) -> Value | None:
         """What a qualified name denotes, seen from the file at `path`; None if it is none of the project's.
@@ -238,8 +245,11 @@ class _SourceModule:
             return None
         self._loading.add(name)
         for first, last in spans[-3:]:
+            text = "".join(self._lines[first - 1 : last])
+            if last - first > 1 and _PLACEMENT.search(text) is None:
+                continue
             try:
-                snippet = cst.parse_module("".join(self._lines[first - 1 : last]))
+                snippet = cst.parse_module(text)
             except Exception:  # a definition that LibCST does not parse stays unknown
                 continue
             self._run.usage.add(snippet)

@@ -61,6 +61,11 @@ def descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 def dotted(node: cst.CSTNode) -> str | None:
     """`a.b.c` for names and attributes of names, None for anything else."""
+    kind = type(node)
+    if kind is cst.Name:
+        return node.value  # type: ignore[attr-defined, no-any-return]
+    if kind is not cst.Attribute:
+        return None
     parts = []
     while type(node) is cst.Attribute:
         parts.append(node.attr.value)
