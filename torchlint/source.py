@@ -155,16 +155,12 @@ def decode(data: bytes) -> Source:
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise Unreadable("UTF-16 is no encoding for Python source; save the file as UTF-8", _FIRST)
         raise Unreadable("a null byte: this is a binary file, not Python source", _place_of_byte(data, null))
-    try:
-        return Source(data.decode("ascii"), _declared(data))
-    except UnicodeDecodeError:
-        pass
     encoding = _declared(data)
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        at = _place_of_byte(data, error.start)
-        byte = f"byte 0x{data[error.start]:02x}"
+        at = _place_of_byte(error.object, error.start)  # not `data`, of which the mark is taken away
+        byte = f"byte 0x{error.object[error.start]:02x}"
         raise Unreadable(
             f"{byte} is no {encoding.removesuffix('-sig').upper()}, and no other encoding is declared"
             if encoding.startswith("utf-8")
@@ -186,6 +182,8 @@ def _declared(data: bytes) -> str:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(head).readline)
         "".encode(encoding)  # refuses codecs that are not between text and bytes, such as `hex`
     except SyntaxError as error:
+        if str(error.msg).startswith("invalid or missing encoding declaration"):
+            return "utf-8-sig" if data.startswith(codecs.BOM_UTF8) else "utf-8"  # decoding will say where
         raise Unreadable(str(error.msg), _FIRST) from None
     except LookupError as error:
         raise Unreadable(str(error), _FIRST) from None
