@@ -113,7 +113,7 @@ def _signatures_of(
     if qualified in torch_signatures.UNANNOTATED:
         return torch_signatures.read(torch_signatures.UNANNOTATED[qualified])
     name = qualified.rpartition(".")[2]
-    if stub:
+    if stub and not inspect.isfunction(value):
         return torch_signatures.merge(stub)
     if inspect.isfunction(value):
         with_indices = getattr(torch.nn.functional, f"{name}_with_indices", None)
@@ -121,7 +121,7 @@ def _signatures_of(
             # `boolean_dispatch` hides two functions behind one: a flag decides whether indices come back.
             plain = torch_signatures.from_python(getattr(torch.nn.functional, f"_{name}"))
             both = torch_signatures.from_python(with_indices)
-            return torch_signatures.without_flag(plain, both, "return_indices")
+            return torch_signatures.with_flag(plain, both, "return_indices")
         signature = torch_signatures.from_python(value)
         return [] if signature is None else [signature]
     native = value.__name__

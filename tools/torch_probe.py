@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -105,17 +106,15 @@ def _probe(name: str, call: Callable[..., Any], signature: Signature, found: Pro
     tensors = [p for p in required if p.kind in "TL"]
     if not tensors:
         return ""
-    pairs = [(r, r) for r in range(5)]
-    if len(tensors) > 1:
-        pairs += [(first, rest) for first in range(3) for rest in range(3) if first != rest]
     ranks: set[tuple[int, int, int]] = set()
-    for first, rest in pairs:
+    for combination in _combinations(len(tensors)):
         for dtype in (torch.float32, torch.int64, torch.bool):
             watch = _Watch()
             result = None
             # Whatever a call with made-up arguments raises says nothing; what ran before does.
             with contextlib.suppress(Exception):
-                arguments = [_argument(p, first if p is tensors[0] else rest, dtype) for p in required]
+                places = iter(combination)
+                arguments = [_argument(p, next(places) if p in tensors else 0, dtype) for p in required]
                 with warnings.catch_warnings(), watch:
                     warnings.simplefilter("ignore")
                     result = call(*arguments)
@@ -125,33 +124,42 @@ def _probe(name: str, call: Callable[..., Any], signature: Signature, found: Pro
                 found.syncs.add(name)
             one = result[0] if isinstance(result, (tuple, list)) and result else result
             if isinstance(one, torch.Tensor):
-                ranks.add((first, rest, one.dim()))
+                ranks.add((combination[0], max(combination), one.dim()))
                 break
     shaped = any(p.name in _SHAPES for p in required) or name.rpartition(".")[2] in _DATA_DEPENDENT_RANK
-    return "" if shaped else _rank_flag(ranks)
+    return "" if shaped else _rank_flag(ranks, several=len(tensors) > 1)
 
 
 # The rank of these results depends on an argument that no probe varies, or on the sizes.
 _SHAPES = ("size", "sizes", "shape", "equation", "repeats")
 _DATA_DEPENDENT_RANK = (
-    "squeeze",
-    "squeeze_",
-    "squeeze_copy",
-    "cartesian_prod",
-    "reshape_as",
+    "cartesian_prod", "histogramdd", "reshape_as", "squeeze", "squeeze_", "squeeze_copy", "tensordot", "tile",
     "view_as",
-    "tensordot",
-)
+)  # fmt: skip
 
 
-def _rank_flag(ranks: set[tuple[int, int, int]]) -> str:
-    """`s`: the highest rank of an operand; `f`: the first one's; `z`: 0-dim; `p`: never 0-dim."""
-    if not any(max(first, rest) > 0 for first, rest, _ in ranks):
+def _combinations(count: int) -> Iterator[tuple[int, ...]]:
+    """Ranks to try for so many tensors: all alike; the first another than the rest; the third and later 0."""
+    yield from ((rank,) * count for rank in range(5))
+    for first, second in itertools.permutations(range(4), 2):
+        if count > 1:
+            yield (first, *(second,) * (count - 1))
+        if count > 2:
+            yield (first, second, *(0,) * (count - 2))
+
+
+def _rank_flag(ranks: set[tuple[int, int, int]], several: bool) -> str:
+    """What holds of all (first rank, highest rank, rank of the result) that were seen.
+
+    `s`: the highest rank of an operand; `f`: the first one's; `z`: 0-dim; `p`: never 0-dim. Where operands
+    had to be alike, the first one's is all that is known.
+    """
+    if not any(highest > 0 for _, highest, _ in ranks):
         return ""
-    if all(result == max(first, rest) for first, rest, result in ranks):
-        return "s"
-    if all(result == first for first, _, result in ranks):
+    if several and all(result == first for first, _, result in ranks):
         return "f"
+    if all(result == highest for _, highest, result in ranks):
+        return "s"
     if all(result == 0 for _, _, result in ranks):
         return "z"
     return "p" if all(result > 0 for _, _, result in ranks) else ""

@@ -40,9 +40,9 @@ Signature = tuple[tuple[Parameter, ...], str]
 # Python functions of torch that are written without annotations, and dispatchers that hide their parameters.
 UNANNOTATED: dict[str, str] = {
     "torch.asarray": "obj:X *dtype:Y= device:D= copy:N= requires_grad:N=>T",
-    "torch.atleast_1d": "tensors:T+>T",
-    "torch.atleast_2d": "tensors:T+>T",
-    "torch.atleast_3d": "tensors:T+>T",
+    "torch.atleast_1d": "tensors:T+>X",
+    "torch.atleast_2d": "tensors:T+>X",
+    "torch.atleast_3d": "tensors:T+>X",
     "torch.block_diag": "tensors:T+>T",
     "torch.broadcast_shapes": "shapes:N+>H",
     "torch.broadcast_tensors": "tensors:T+>T*",
@@ -50,10 +50,10 @@ UNANNOTATED: dict[str, str] = {
     "torch.cdist": "x1:T x2:T p:N= compute_mode:X=>T",
     "torch.chain_matmul": "matrices:T+ *out:O=>T",
     "torch.einsum": "equation:X operands:T+>T",
-    "torch.lu": "A:T pivot:N= get_infos:N= out:X=>T2",
+    "torch.lu": "A:T pivot:N= get_infos:N= out:X=>T*",
     "torch.matrix_rank": "input:T tol:N= symmetric:N= *out:O=>T",
     "torch.meshgrid": "tensors:T+ *indexing:X=>T*",
-    "torch.nonzero": "input:T *out:O=>T|input:T *as_tuple:N>T*",
+    "torch.nonzero": "input:T *out:O=>T|input:T *as_tuple:N>X",
     "torch.norm": "input:T p:N= dim:N= keepdim:N= out:O= dtype:Y=>T",
     "torch.tensordot": "a:T b:T dims:N= out:O=>T",
     "torch.unique": "input:T sorted:N= return_inverse:N= return_counts:N= dim:N=>X",
@@ -75,8 +75,8 @@ UNANNOTATED: dict[str, str] = {
     "Tensor.istft": "n_fft:N hop_length:N= win_length:N= window:O= center:N= normalized:N= onesided:N= "
     "length:N= return_complex:N=>T",
     "Tensor.item": ">H",
-    "Tensor.lu": "pivot:N= get_infos:N=>T2",
-    "Tensor.nonzero": ">T|*as_tuple:N>T*",
+    "Tensor.lu": "pivot:N= get_infos:N=>T*",
+    "Tensor.nonzero": ">T|*as_tuple:N>X",
     "Tensor.norm": "p:N= dim:N= keepdim:N= dtype:Y=>T",
     "Tensor.numpy": "*force:N=>A",
     "Tensor.register_hook": "hook:X>X",
@@ -325,7 +325,8 @@ def _covers(wide: Signature, narrow: Signature) -> bool:
     first, second = [p for p in wide[0] if not p.keyword_only], [p for p in narrow[0] if not p.keyword_only]
     rest = first[len(second) :]
     same = [(p.name, p.kind) for p in first[: len(second)]] == [(p.name, p.kind) for p in second]
-    return wide[1] == narrow[1] and bool(rest) and same and all(p.optional for p in rest)
+    taken = {p.name for p in narrow[0]} <= {p.name for p in wide[0]}
+    return wide[1] == narrow[1] and bool(rest) and same and taken and all(p.optional for p in rest)
 
 
 def write(signatures: Iterable[Signature], flags: Sequence[str] = ()) -> str:
@@ -360,14 +361,9 @@ def read(text: str) -> list[Signature]:
     return found
 
 
-def without_flag(plain: Signature | None, both: Signature | None, flag: str) -> list[Signature]:
-    """The overloads of a function that also returns indices when `flag` is given: without it, and with it."""
+def with_flag(plain: Signature | None, flagged: Signature | None, flag: str) -> list[Signature]:
+    """The overloads of a function whose result depends on the value of `flag`: without it, and with it."""
     assert plain is not None
-    assert both is not None
-    return [
-        (tuple(p for p in plain[0] if p.name != flag), plain[1]),
-        (
-            tuple(p._replace(keyword_only=True, optional=False) if p.name == flag else p for p in both[0]),
-            both[1],
-        ),
-    ]
+    assert flagged is not None
+    given = tuple(p._replace(optional=p.optional and p.name != flag) for p in flagged[0])
+    return [(tuple(p for p in plain[0] if p.name != flag), plain[1]), (given, "X")]

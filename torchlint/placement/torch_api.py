@@ -106,7 +106,7 @@ class Binding(NamedTuple):
     """Which parameter each argument of a call is for: positional ones in order, then keywords by name.
 
     strain: how many arguments torch would have to unwrap or wrap to make the call.
-    certain: False where another overload, with another result, fits as well.
+    certain: False where another overload, with another result, fits as well; ranked: likewise for ranks.
     """
 
     overload: Overload
@@ -114,12 +114,13 @@ class Binding(NamedTuple):
     keywords: Mapping[str, Parameter]
     strain: int = 0
     certain: bool = True
+    ranked: bool = True
 
     @property
     def rank(self) -> Rank | None:
         """The rank of the result, or None where it is unknown or an argument may change it."""
         given = {p.name for p in (*self.positional, *self.keywords.values()) if p.optional or p.keyword_only}
-        return None if given & _SHAPING else self.overload.rank
+        return self.overload.rank if self.ranked and not given & _SHAPING else None
 
 
 #: Optional parameters that change the rank of the result.
@@ -392,8 +393,11 @@ def bind(
         return None
     ranked = sorted(complete or fitting, key=lambda b: b.strain)
     best = ranked[0]
-    rivals = (b for b in ranked[1:] if b.strain == best.strain)
-    return best._replace(certain=all(b.overload.result is best.overload.result for b in rivals))
+    rivals = [b.overload for b in ranked[1:] if b.strain == best.strain]
+    return best._replace(
+        certain=all(o.result is best.overload.result for o in rivals),
+        ranked=all(o.rank is best.overload.rank for o in rivals),
+    )
 
 
 def _fit(
