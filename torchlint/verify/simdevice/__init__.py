@@ -4,6 +4,7 @@ Imports torch and the standard library alone, so that it runs in the interpreter
 """
 
 from .events import Event, Recorder
+from .observer import RealDevice, find_accelerator
 from .simulator import SimDevice
 
-__all__ = ["Event", "Recorder", "SimDevice"]
+__all__ = ["Event", "RealDevice", "Recorder", "SimDevice", "find_accelerator"]

@@ -27,16 +27,13 @@ class DispatchMode(TorchDispatchMode):
     def __init__(self, sim: SimDevice) -> None:
         super().__init__()
         self._sim = sim
-        self._operators: dict[Any, Operator] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         sim = self._sim
         if sim.silent:
             return func(*args, **kwargs)
-        operator = self._operators.get(func)
-        if operator is None:
-            operator = self._operators[func] = Operator.of(func)
+        operator = Operator.of(func)
         # Function modes would see the operator's own call as one of the user's.
         with torch._C.DisableTorchFunction():
             if operator.columns:

@@ -23,7 +23,14 @@ from types import CodeType
 from typing import Any, Optional
 
 #: Frames of these files are the machinery between the user's line and the operation, never the callee.
-_PACKAGE = __name__.rpartition(".")[0].rpartition(".")[0]
+_MACHINERY = (
+    __name__.rpartition(".")[0].rpartition(".")[0],
+    "torch.overrides",
+    "torch.utils._python_dispatch",
+    "torch._compile",
+    "torch._dynamo",
+    "contextlib",
+)
 #: Counts of later iterations are added to this one's.
 LAST_ITERATION = 256
 
@@ -141,7 +148,7 @@ class Recorder:
 
 
 def _is_machinery(module: str) -> bool:
-    return module.startswith(_PACKAGE) or module in ("torch.overrides", "torch.utils._python_dispatch", "contextlib")
+    return module.startswith(_MACHINERY)
 
 
 def _name(code: Optional[CodeType]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -38,8 +39,8 @@ class FunctionMode(TorchFunctionMode):
         super().__init__()
         self._sim = sim
         self._factories = hooks.factories()
-        self._creators = self._factories | {getattr(torch, n) for n in _OTHER_CREATORS} | {getattr(T, n) for n in _NEW}
-        self._passive = frozenset(_getters()) | {getattr(T, name) for name in _METADATA}
+        self._creators = _creators()
+        self._passive = _passive()
         self._handlers: dict[Any, Handler] = dict(self._table())
         self._names: dict[Any, str] = {}
 
@@ -385,11 +386,20 @@ class FunctionMode(TorchFunctionMode):
         raise raised
 
 
-def _getters() -> Iterator[Any]:
-    """Properties of tensors that say nothing about devices."""
+@functools.lru_cache(maxsize=None)
+def _creators() -> frozenset[Any]:
+    """The functions whose results are born in the call."""
+    others = {getattr(torch, name) for name in _OTHER_CREATORS} | {getattr(T, name) for name in _NEW}
+    return hooks.factories() | others
+
+
+@functools.lru_cache(maxsize=None)
+def _passive() -> frozenset[Any]:
+    """Properties and methods of tensors that have nothing to do with devices, and change nothing."""
+    tensors = ("grad", "data", "real", "imag", "T", "mT", "H", "mH")
+    found = {getattr(T, name) for name in _METADATA}
     for name in dir(T):
-        attribute = getattr(T, name, None)
-        if type(attribute).__name__ in ("getset_descriptor", "property"):
-            getter = attribute.__get__
-            if name not in ("grad", "data", "real", "imag", "T", "mT", "H", "mH"):
-                yield getter
+        attribute: Any = getattr(T, name, None)
+        if type(attribute).__name__ in ("getset_descriptor", "property") and name not in tensors:
+            found.add(attribute.__get__)
+    return frozenset(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import re
 from collections.abc import Iterator
@@ -42,6 +43,7 @@ def patched(owner: Any, name: str, value: Any) -> Iterator[None]:
             setattr(owner, name, before)
 
 
+@functools.lru_cache(maxsize=None)
 def factories() -> frozenset[Any]:
     """The functions that make a tensor on the default device."""
     return frozenset(torch.utils._device._device_constructors())
@@ -125,6 +127,11 @@ def cpu_autocast(dtype: Optional[torch.dtype]) -> Iterator[None]:
     finally:
         torch.set_autocast_enabled("cpu", enabled)
         torch.set_autocast_dtype("cpu", before)
+
+
+def clip_module() -> ModuleType:
+    """Where functions that clip gradients are defined; other modules of torch take them from there."""
+    return importlib.import_module("torch.nn.utils.clip_grad")
 
 
 def storage_registry() -> list[Any]:

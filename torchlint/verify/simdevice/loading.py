@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Optional
 
 import torch
@@ -82,18 +82,11 @@ def saved_on(device: str) -> Iterator[None]:
 @contextlib.contextmanager
 def loaders(sim: SimDevice) -> Iterator[None]:
     """DataLoaders fetch in this process; what a worker process could not do is still refused there."""
-    original = torch.utils.data.DataLoader.__init__
     forked: set[int] = set()
 
-    @functools.wraps(original)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        args, workers = _without_workers(args, kwargs)
-        context = kwargs.pop("multiprocessing_context", None)
-        for name in ("persistent_workers", "prefetch_factor", "timeout", "worker_init_fn"):
-            kwargs.pop(name, None)
-        original(self, *args, **kwargs)
+    def made(loader: Any, workers: int, context: Any) -> None:
         if workers and context is None and sim.devices.kind == "cuda":
-            forked.add(id(self.dataset))
+            forked.add(id(loader.dataset))
 
     def guarded(fetch: Any) -> Any:
         @functools.wraps(fetch)
@@ -108,9 +101,28 @@ def loaders(sim: SimDevice) -> Iterator[None]:
         return run
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(hooks.patched(torch.utils.data.DataLoader, "__init__", init))
+        stack.enter_context(in_process_loaders(made))
         for fetcher in hooks.fetchers():
             stack.enter_context(hooks.patched(fetcher, "fetch", guarded(fetcher.fetch)))  # type: ignore[attr-defined]
+        yield
+
+
+@contextlib.contextmanager
+def in_process_loaders(made: Optional[Callable[[Any, int, Any], None]] = None) -> Iterator[None]:
+    """DataLoaders without worker processes. `made` is told of each: how many it asked for, and by which context."""
+    original = torch.utils.data.DataLoader.__init__
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        args, workers = _without_workers(args, kwargs)
+        context = kwargs.pop("multiprocessing_context", None)
+        for name in ("persistent_workers", "prefetch_factor", "timeout", "worker_init_fn"):
+            kwargs.pop(name, None)
+        original(self, *args, **kwargs)
+        if made is not None:
+            made(self, workers, context)
+
+    with hooks.patched(torch.utils.data.DataLoader, "__init__", init):
         yield
 
 

@@ -6,6 +6,7 @@ join (unless it is written to). All others have a generated check that knows no 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,6 +66,7 @@ class Operator:
     waits: bool
 
     @classmethod
+    @functools.lru_cache(maxsize=None)
     def of(cls, func: Any) -> Operator:
         schema = func._schema
         name = schema.name.rpartition("::")[2]

@@ -1,0 +1,74 @@
+"""Brings everything into memory that ordinary training imports late, so that replays need not, and guard rails need not let."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import warnings
+
+import torch
+
+_LATE = (
+    "torch.distributions torch.func torch.utils.checkpoint torch.utils.data torch.optim.lr_scheduler "
+    "torch.optim.swa_utils torch.nn.utils.parametrizations torch.nn.utils.rnn torch.amp torch.cuda.amp torch.profiler "
+    "torch.serialization torch.jit argparse logging collections copy csv dataclasses datetime enum fractions functools "
+    "glob gzip inspect itertools json linecache math operator os pathlib pickle random re shutil string tempfile time "
+    "traceback typing unittest zipfile"
+)
+
+
+def load() -> None:
+    """Import torch and what training code reaches for; touches no device."""
+    torch.set_num_threads(1)
+    for name in (*_LATE.split(), "numpy"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
+def train() -> None:
+    """Run a few steps: the first optimizer step alone imports hundreds of modules. Not before a fork that uses a device."""
+    from torch import nn
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = nn.Sequential(nn.Conv1d(1, 2, 1), nn.Flatten(), nn.Linear(4, 2))
+        optimizer = torch.optim.AdamW(model.parameters())
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+        for x in torch.utils.data.DataLoader([torch.ones(1, 2)]):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                nn.functional.cross_entropy(model(x), torch.zeros(1, dtype=torch.long)).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+        nn.LSTM(2, 2)(torch.ones(1, 1, 2))
+        torch.linalg.svd(torch.eye(2))
+        saved = io.BytesIO()
+        torch.save(model.state_dict(), saved)
+        saved.seek(0)
+        torch.load(saved)
+        str(torch.ones(1))
+
+
+def rehearse() -> None:
+    """Run a replay without guard rails, so that what it looks up once and for all is looked up before the forks."""
+    from .replay import Replay
+
+    for kind in ("cuda", "none"):
+        Replay({"source": _REHEARSAL, "device": {"kind": kind}, "precision": True}).run()
+
+
+_REHEARSAL = """
+import torch
+from torch import nn
+device = "cuda" if torch.cuda.is_available() else "cpu"
+model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 3)).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    x, y = torch.randn(2, 4).to(device), torch.randint(0, 3, (2,), device=device)
+    loss = nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    loss.item()
+"""
