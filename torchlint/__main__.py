@@ -1,8 +1,6 @@
 """`python -m torchlint`."""
 
-import sys
-
-from torchlint.cli import main
+from torchlint.cli import entry
 
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()

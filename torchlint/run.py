@@ -395,14 +395,13 @@ def _run_pool(
     tasks: dict[int, _Task], indices: Sequence[int], processes: int
 ) -> Iterable[tuple[int, Checked]]:
     """The results that a pool of processes gives before it is done, or breaks because one of them died."""
-    import signal
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
     # Forked processes have LibCST and the rules in them already; elsewhere than on Linux forking isn't safe.
     context = get_context("fork") if sys.platform == "linux" else get_context()
-    pool = ProcessPoolExecutor(processes, context, signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    pool = ProcessPoolExecutor(processes, context, _start_worker)
     try:
         futures: dict[Future[Checked], int] = {pool.submit(_run_task, tasks[i]): i for i in indices}
         for future in as_completed(futures):
@@ -416,13 +415,28 @@ def _run_pool(
         _kill(pool)
         raise
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
+
+
+def collect_seldom() -> None:
+    """Have garbage collected seldom in this process: syntax trees are many objects, and hold few cycles."""
+    import gc
+
+    gc.set_threshold(1_000_000, 50, 100)
+
+
+def _start_worker() -> None:
+    """Ctrl-C is for the parent, which ends its workers."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    collect_seldom()
 
 
 def _kill(pool: Any) -> None:
     """Stop a pool's processes now: who presses Ctrl-C will not wait for a long file."""
     for process in list((getattr(pool, "_processes", None) or {}).values()):
-        process.terminate()
+        process.kill()
 
 
 def _crashed(task: _Task) -> Checked:
