@@ -89,6 +89,7 @@ class _Options(NamedTuple):
     rules: bool
     show_files: bool
     show_settings: bool
+    show_placement: str | None
 
 
 def _split(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
@@ -149,10 +150,10 @@ _FILES, _SETTINGS, _RUN, _HELP = "Files", "Settings", "Run", "Help"
 @_option(
     _OUTPUT,
     "--output-format",
-    type=click.Choice(["full", "concise", "json"]),
+    type=click.Choice(["full", "concise", "json", "html"]),
     default="full",
     show_default=True,
-    help="How findings are written.",
+    help="How findings are written; html goes with --show-placement.",
 )
 @_option(_OUTPUT, "--output-file", type=click.Path(dir_okay=False), help="Write the report to a file.")
 @_option(
@@ -211,6 +212,12 @@ _FILES, _SETTINGS, _RUN, _HELP = "Files", "Settings", "Run", "Help"
     help="Say what a rule finds, why it matters, and what to write instead.",
 )
 @_option(_HELP, "--rules", is_flag=True, help="List all rules.")
+@_option(
+    _HELP,
+    "--show-placement",
+    metavar="FILE[:LINE]",
+    help="Show a file with where each of its values lives; html makes a page of it.",
+)
 @click.version_option(__version__, prog_name="torchlint", message="%(prog)s %(version)s")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
@@ -279,6 +286,8 @@ def _dispatch(options: _Options) -> int:
             return _list_rules(settings, options.output_format)
         if options.show_settings:
             return _show_settings(settings)
+        if options.show_placement is not None:
+            return _show_placement(options)
         if options.paths == (_STDIN,):
             return _check_stdin(options, settings, cwd)
         return _check_paths(options, settings, cwd)
@@ -293,6 +302,10 @@ def _check_usage(options: _Options) -> None:
         raise Failure("--stdin-filename names what `-` reads, and there is no `-`")
     if options.output_format == "json" and options.statistics:
         raise Failure("--statistics goes with the formats full and concise")
+    if options.output_format == "html" and options.show_placement is None:
+        raise Failure("--output-format html goes with --show-placement")
+    if options.show_placement is not None and options.paths:
+        raise Failure("--show-placement shows one file, and goes without other paths")
     if options.diff and (options.output_format == "json" or options.statistics):
         raise Failure("--diff prints a diff, and goes neither with --output-format json nor --statistics")
 
@@ -349,6 +362,22 @@ def _show_settings(settings: Settings) -> int:
     from torchlint.run import Plan
 
     _write(Plan(settings).describe())
+    return CLEAN
+
+
+def _show_placement(options: _Options) -> int:
+    from torchlint.show import CannotShow, show_placement
+
+    html = options.output_format == "html"
+    colored = options.output_file is None and _wants_color(options, sys.stdout)
+    try:
+        text = show_placement(options.show_placement or "", html=html, color=colored)
+    except CannotShow as error:
+        raise Failure(str(error)) from error
+    if options.output_file is None:
+        _write(text)
+    else:
+        _write_file(options.output_file, text)
     return CLEAN
 
 
