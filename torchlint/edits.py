@@ -30,7 +30,7 @@ class Impossible(Exception):
 
 
 def nodes_of(fix: NodeFix) -> list[cst.CSTNode]:
-    """The nodes whose places `resolve` has to know, beside those of all statements."""
+    """The nodes whose places `resolve` has to know."""
     nodes: list[cst.CSTNode] = []
     for edit in fix.edits:
         if edit.how != "import":
@@ -43,6 +43,11 @@ def nodes_of(fix: NodeFix) -> list[cst.CSTNode]:
             if isinstance(last.comma, cst.Comma):
                 nodes.append(last.comma)
     return nodes
+
+
+def needs_statements(fix: NodeFix) -> bool:
+    """Whether `resolve` has to know the places of statements."""
+    return any(edit.how in ("line-before", "delete-statement", "import") for edit in fix.edits)
 
 
 def resolve(fix: NodeFix, program: Program, module: cst.Module, found: Places) -> Fix:
@@ -149,7 +154,7 @@ class _Resolver:
     def _behind_comma(self, comma: cst.Comma, argument: int, text: str) -> _Change:
         """An argument behind a trailing comma: on a line of its own if the last one has its own."""
         lines = self.program.lines
-        at = self.found.span(comma)[0] + len(self.module.code_for_node(comma.whitespace_before)) + 1
+        at = self.found.span(comma)[1]
         number = lines.position(at).line
         rest = self.program.text[at : lines.end(number)].strip()
         if rest and not rest.startswith("#"):

@@ -12,7 +12,7 @@ import libcst as cst
 
 from torchlint.check import in_short
 from torchlint.deep import deeply
-from torchlint.edits import nodes_of, resolve
+from torchlint.edits import needs_statements, nodes_of, resolve
 from torchlint.findings import FileError, FileResult, Finding, Related
 from torchlint.positions import Places, places
 from torchlint.rule import Note, Report, Rule, RuleContext
@@ -176,14 +176,15 @@ def _places(
 ) -> Places:
     """Find the nodes that reports and failures speak of. Costs nothing where there are none."""
     nodes: list[cst.CSTNode] = [node for node, _ in failures if node is not None]
-    edited: list[cst.CSTNode] = []
+    statements = False
     for report in reports:
         nodes += [report.node, *(note.node for note in report.notes)]
         if report.fix is not None:
-            edited += nodes_of(report.fix)
+            nodes += nodes_of(report.fix)
+            statements = statements or needs_statements(report.fix)
     if not nodes:
         return Places(program.text, {}, {})
-    return places(module, [*nodes, *edited], program.text, statements=bool(edited))
+    return places(module, nodes, program.text, statements=statements)
 
 
 def _candidate(
