@@ -242,9 +242,9 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 def entry() -> NoReturn:
     """Be the process: run the command and exit with its code.
 
-    A third of the time for a small run would go into collecting garbage and taking the process down: syntax trees
-    are many small objects, and nearly all of them die with the process. So the collector looks seldom, and the
-    process ends without ceremony once all is written.
+    A third of a small run would go into collecting garbage and taking the process down: syntax trees are many
+    small objects, and nearly all of them die with the process. So the collector looks seldom, and the process
+    ends without ceremony once all is written.
     """
     from torchlint.run import collect_seldom
 
