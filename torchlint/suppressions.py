@@ -141,8 +141,8 @@ class Suppressions:
 
     def _no_rule(self, word: str) -> str:
         """Words for a code that is none, with the nearest that is."""
-        names = {name: name for name in self.known.values()} | {code: code for code in self.known}
-        near = get_close_matches(word, names, 1, 0.6) or get_close_matches(word.upper(), names, 1, 0.6)
+        near = get_close_matches(word.lower(), self.known.values(), 1, 0.6)
+        near = near or get_close_matches(word.upper(), self.known, 1, 0.82)
         hint = f"; `{near[0]}` is the nearest" if near else ""
         return f"No rule has the code or name `{word}`{hint}"
 
