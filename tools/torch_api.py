@@ -143,6 +143,8 @@ def methods() -> dict[str, list[Signature]]:
             continue
         if f"Tensor.{name}" in torch_signatures.UNANNOTATED:
             found[name] = torch_signatures.read(torch_signatures.UNANNOTATED[f"Tensor.{name}"])
+        elif torch_by_hand.MOVES.get(name) == "dtype":
+            found[name] = torch_signatures.read("*memory_format:X=>T")
         elif name in stubs:
             found[name] = torch_signatures.merge(stubs[name])
         else:

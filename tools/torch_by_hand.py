@@ -25,6 +25,8 @@ EXTRA_FUNCTIONS = {f"torch.{name}": "data:X+ *device:D=>T" for name in LEGACY_TY
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html
 # (dropout_p)
 RANDOM = (
+    "torch.nn.functional.alpha_dropout",
+    "torch.nn.functional.feature_alpha_dropout",
     "torch.nn.functional.scaled_dot_product_attention",
     "torch.nn.functional.multi_head_attention_forward",
 )
@@ -48,11 +50,13 @@ SYNC_UNLESS = {
     # https://docs.pytorch.org/docs/stable/generated/torch.where.html: with the condition alone it is nonzero.
     "torch.where": "input",
 }
+# istft makes sure that its windows overlap, and looks at the sum of them on the host
+# (https://docs.pytorch.org/docs/stable/generated/torch.istft.html).
 SYNCS = (
-    "torch.accelerator.synchronize", "torch.cuda.synchronize", "torch.mps.synchronize",
-    "torch.xpu.synchronize", "torch.nn.functional.one_hot", "torch.repeat_interleave",
+    "torch.accelerator.synchronize", "torch.cuda.synchronize", "torch.istft", "torch.mps.synchronize",
+    "torch.nn.functional.one_hot", "torch.repeat_interleave", "torch.xpu.synchronize",
 )  # fmt: skip
-HIDDEN_SYNC_METHODS = ("repeat_interleave",)
+HIDDEN_SYNC_METHODS = ("istft", "repeat_interleave")
 
 # What a move changes; https://docs.pytorch.org/docs/stable/tensors.html and tensor_attributes.html.
 MOVES = {

@@ -49,7 +49,7 @@ class Probed:
     syncs: set[str] = field(default_factory=set)
 
 
-class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes whether an operator runs that draws random numbers, or whose result depends on data."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ def probe_functions(table: Mapping[str, list[Signature]]) -> Probed:
         short = name.rpartition(".")[2]
         if name.count(".") == 1 and has_tag(short, torch.Tag.nondeterministic_seeded):
             found.random.add(name)
-        function = _resolve(name)
+        function = resolve(name)
         elementwise = "e" if is_elementwise(name) else ""
         found.flags[name] = [elementwise] * len(signatures)
         if not short.startswith(_NEVER):
@@ -109,7 +109,7 @@ def _probe(name: str, call: Callable[..., Any], signature: Signature, found: Pro
     ranks: set[tuple[int, int, int]] = set()
     for combination in _combinations(len(tensors)):
         for dtype in (torch.float32, torch.int64, torch.bool):
-            watch = _Watch()
+            watch = Watch()
             result = None
             # Whatever a call with made-up arguments raises says nothing; what ran before does.
             with contextlib.suppress(Exception):
@@ -201,7 +201,7 @@ def is_elementwise(name: str) -> bool:
     short = name.rpartition(".")[2]
     if short.startswith("__") and short.endswith("__"):
         return _is_operator(short)
-    if "." in name and inspect.isfunction(_resolve(name)):
+    if "." in name and inspect.isfunction(resolve(name)):
         return False
     namespace = name.split(".")[1] if "." in name else ""
     native = f"{namespace}_{short}" if namespace in ("linalg", "special") else short
@@ -219,7 +219,7 @@ _OPERATORS = (
 )  # fmt: skip
 
 
-def _resolve(name: str) -> Any:
+def resolve(name: str) -> Any:
     found: Any = torch
     for part in name.split(".")[1:]:
         found = getattr(found, part)
@@ -241,7 +241,7 @@ def obeying_default_device(table: Mapping[str, list[Signature]]) -> set[str]:
             try:
                 with warnings.catch_warnings(), torch.device("meta"):
                     warnings.simplefilter("ignore")
-                    value = _resolve(name)(*(_argument(p, 1, torch.float32) for p in required))
+                    value = resolve(name)(*(_argument(p, 1, torch.float32) for p in required))
             except Exception:  # made-up arguments, as above
                 continue
             if isinstance(value, torch.Tensor) and value.is_meta:
@@ -292,14 +292,14 @@ def vendor_calls() -> dict[str, str]:
 
 
 def _public(namespace: str) -> Iterator[tuple[str, Any]]:
-    module = _resolve(namespace)
+    module = resolve(namespace)
     for short in sorted(dir(module)):
         value = getattr(module, short)
         own = (getattr(value, "__module__", None) or namespace).startswith(
             ("torch.cuda", "torch.mps", "torch.xpu", "torch.backends")
         )
         parent, _, _ = namespace.rpartition(".")
-        repeated = parent != "torch" and getattr(_resolve(parent), short, None) is value
+        repeated = parent != "torch" and getattr(resolve(parent), short, None) is value
         if not short.startswith(("_", *_VENDOR_SKIP)) and callable(value) and own and not repeated:
             yield short, value
 
