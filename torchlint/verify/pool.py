@@ -1,4 +1,7 @@
-"""The parent's side of the worker: finds an interpreter with torch, keeps servers running, hands out replays."""
+"""The parent's side of the worker.
+
+Finds an interpreter with torch, keeps servers running, hands out replays.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +24,20 @@ from torchlint.verify.protocol import Answer, Request
 _WORKER = Path(__file__).resolve().parent / "worker" / "__main__.py"
 #: Importing torch from a cold disk can take long; what takes longer than this is broken. Seconds.
 _START_TIMEOUT = 120.0
-#: Added to a replay's own wall clock before the parent gives it up, so that the server's clock strikes first. Seconds.
+#: Added to a replay's own wall clock before the parent gives it up, so that the server's clock strikes
+#: first. Seconds.
 _PATIENCE = 6.0
 #: Replays that one process runs where there is no fork, before a fresh one takes over.
 _BATCH = 8
 #: All that a worker is told of the environment, where it is set.
 _ENVIRONMENT = (
-    "PATH LD_LIBRARY_PATH DYLD_LIBRARY_PATH SYSTEMROOT SYSTEMDRIVE WINDIR CONDA_PREFIX VIRTUAL_ENV LANG LC_ALL "
+    "PATH LD_LIBRARY_PATH DYLD_LIBRARY_PATH SYSTEMROOT SYSTEMDRIVE WINDIR CONDA_PREFIX VIRTUAL_ENV LANG "
+    "LC_ALL "
     "TZ CUDA_HOME ROCM_PATH OPENBLAS_CORETYPE"
 )
-_DEVICES = "CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ZE_AFFINITY_MASK NVIDIA_VISIBLE_DEVICES"
+_DEVICES = (
+    "CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ZE_AFFINITY_MASK NVIDIA_VISIBLE_DEVICES"
+)
 
 
 class NoInterpreter(Exception):
@@ -46,13 +53,17 @@ class Interpreter:
 
 
 def find_interpreter(project_root: Path | str, explicit: str | None = None) -> Interpreter:
-    """The interpreter in which to verify: the one asked for, else the current one, else the project's environment.
+    """The interpreter in which to verify.
+
+    The one asked for, else the current one, else the project's environment.
 
     Raises NoInterpreter where none of them can import torch.
     """
     if explicit:
         if not _imports_torch(explicit):
-            raise NoInterpreter(f"{explicit} can't import torch; --verify-python needs an interpreter that can")
+            raise NoInterpreter(
+                f"{explicit} can't import torch; --verify-python needs an interpreter that can"
+            )
         return Interpreter(explicit, "--verify-python")
     if importlib.util.find_spec("torch") is not None:
         return Interpreter(sys.executable, "the interpreter that runs torchlint")
@@ -62,7 +73,7 @@ def find_interpreter(project_root: Path | str, explicit: str | None = None) -> I
             if python.exists() and _imports_torch(str(python)):
                 return Interpreter(str(python), f"the project's {name}")
     raise NoInterpreter(
-        "--verify runs code under torch, and no torch was found: neither here nor in the project's .venv or venv. "
+        "--verify runs code under torch, and no torch was found, neither here nor in the project's .venv. "
         "Install torch beside torchlint, or name an interpreter with --verify-python"
     )
 
@@ -72,7 +83,11 @@ def _imports_torch(python: str) -> bool:
     try:
         # In a folder of its own, lest a torch.py beside the user's files be taken for torch.
         result = subprocess.run(
-            [python, "-E", "-B", "-c", check], capture_output=True, timeout=60, cwd=os.path.dirname(_WORKER), check=False
+            [python, "-E", "-B", "-c", check],
+            capture_output=True,
+            timeout=60,
+            cwd=os.path.dirname(_WORKER),
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
@@ -80,13 +95,21 @@ def _imports_torch(python: str) -> bool:
 
 
 class Pool:
-    """Runs replays in worker processes; a context manager. The workers start with the first replay that needs them.
+    """Runs replays in worker processes.
+
+    A context manager. The workers start with the first replay that needs them.
 
     jobs: replays at a time where the worker can fork (elsewhere one). Answers come as they end.
+    fork: False to run one replay after the other in a process, as where there is no fork.
     """
 
-    def __init__(self, interpreter: Interpreter | str | None = None, jobs: int = 2) -> None:
-        self._python = getattr(interpreter, "path", interpreter) or sys.executable
+    def __init__(
+        self, interpreter: Interpreter | str | None = None, jobs: int = 2, fork: bool = True
+    ) -> None:
+        python = interpreter.path if isinstance(interpreter, Interpreter) else interpreter or sys.executable
+        self._command = [python, "-E", "-B", str(_WORKER), "--jobs", str(max(1, jobs))]
+        if not fork:
+            self._command.append("--no-fork")
         self._jobs = max(1, jobs)
         self._servers: dict[bool, _Server] = {}
 
@@ -103,7 +126,10 @@ class Pool:
         self._servers.clear()
 
     def accelerator(self) -> str | None:
-        """The kind of accelerator that torch finds on this machine, `cuda`, `xpu` or `mps`; starts a worker."""
+        """The kind of accelerator that torch finds on this machine, `cuda`, `xpu` or `mps`.
+
+        Starts a worker.
+        """
         kind = self._server(real=True).greeting["accelerator"]
         return None if kind is None else str(kind)
 
@@ -114,7 +140,8 @@ class Pool:
     def replay(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
         """Run them all; gives (index of the request, answer) in the order in which they end.
 
-        Every request gets an answer, also one whose process died. Raises NoInterpreter where no worker starts.
+        Every request gets an answer, also one whose process died. Raises NoInterpreter where no worker
+        starts.
         """
         for real in (False, True):
             chosen = [i for i, r in enumerate(requests) if (r.device.how == "real") == real]
@@ -125,15 +152,15 @@ class Pool:
     def _server(self, real: bool) -> _Server:
         server = self._servers.get(real)
         if server is None:
-            server = self._servers[real] = _Server(self._python, self._jobs, real)
+            server = self._servers[real] = _Server(self._command, self._jobs, real)
         return server
 
 
 class _Server:
     """One worker process, restarted when it dies, and between batches where it can't fork."""
 
-    def __init__(self, python: str, jobs: int, real: bool) -> None:
-        self._command = [python, "-E", "-B", str(_WORKER), "--jobs", str(jobs), *(["--real"] if real else [])]
+    def __init__(self, command: Sequence[str], jobs: int, real: bool) -> None:
+        self._command = [*command, *(["--real"] if real else [])]
         self._jobs, self._real = jobs, real
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: queue.Queue[bytes | None] = queue.Queue()
@@ -163,7 +190,9 @@ class _Server:
         line = self._next_line(_START_TIMEOUT)
         if line is None:
             self.stop()
-            raise NoInterpreter(f"the verifier's worker does not start in {self._command[0]}: can it import torch?")
+            raise NoInterpreter(
+                f"the verifier's worker does not start in {self._command[0]}: can it import torch?"
+            )
         self.greeting = json.loads(line)
 
     def _next_line(self, timeout: float) -> bytes | None:
@@ -237,7 +266,8 @@ class _Server:
         return index, message
 
     def _send(self, index: int, request: Request) -> None:
-        assert self._process is not None and self._process.stdin is not None
+        assert self._process is not None
+        assert self._process.stdin is not None
         data = json.dumps(request.to_json(index)).encode() + b"\n"
         with contextlib.suppress(OSError):
             self._process.stdin.write(data)

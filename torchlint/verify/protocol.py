@@ -24,7 +24,10 @@ class Device:
 
 @dataclass(frozen=True)
 class Module:
-    """A module that the replay may import, from its text. `trusted`: our own stand-in, not held to the policy."""
+    """A module that the replay may import, from its text.
+
+    `trusted`: our own stand-in, not held to the policy.
+    """
 
     name: str
     source: str
@@ -74,7 +77,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Request:
-    """One replay. Lines of `loops` and `watch` are those of `source`; `lines` maps them to the user's file."""
+    """One replay. Lines of `loops` and `watch` are those of `source`.
+
+    `lines` maps them to the user's file.
+    """
 
     source: str
     path: str = "<replay>"
@@ -140,7 +146,8 @@ class Raised:
 class Answer:
     """What a replay said.
 
-    status: `ran`, `raised`, `refused` (by the policy), `crashed` or `timed out`. Of a child that died, nothing but
+    status: `ran`, `raised`, `refused` (by the policy), `crashed` or `timed out`. Of a child that died,
+    nothing but
     the status, `signal` and `stderr` is known; one whose wall clock ran out tells what it saw until then.
     """
 

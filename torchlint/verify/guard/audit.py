@@ -1,4 +1,4 @@
-"""The audit hook: refuses files outside the temporary directory, processes and sockets, at the interpreter's events.
+"""The audit hook: refuses files outside the temporary directory, processes and sockets.
 
 Events and their arguments: Python's documentation, "Audit events table". The hook can't be taken off again.
 """
@@ -9,23 +9,29 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Optional
+from typing import Any
 
+from ..words import words
 from .policy import FRAMEWORKS, HARMLESS
 
 #: Refused whatever the arguments are; a name that ends in a dot stands for all events below it.
-_REFUSED = (
-    "os.system os.exec os.posix_spawn os.spawn os.startfile os.startfile/2 os.fork os.forkpty os.kill os.killpg "
-    "os.chown os.lockf os.setxattr os.removexattr os.add_dll_directory subprocess.Popen pty.spawn sys.addaudithook "
-    "sys.setprofile sys.settrace sys._current_frames sys._current_exceptions sys.remote_exec signal.pthread_kill "
-    "sqlite3.connect sqlite3.enable_load_extension webbrowser.open code.__new__ gc.get_objects gc.get_referrers "
+_REFUSED = words(
+    "os.system os.exec os.posix_spawn os.spawn os.startfile os.startfile/2 os.fork os.forkpty os.kill "
+    "os.killpg "
+    "os.chown os.lockf os.setxattr os.removexattr os.add_dll_directory subprocess.Popen pty.spawn "
+    "sys.addaudithook "
+    "sys.setprofile sys.settrace sys._current_frames sys._current_exceptions sys.remote_exec "
+    "signal.pthread_kill "
+    "sqlite3.connect sqlite3.enable_load_extension webbrowser.open code.__new__ gc.get_objects "
+    "gc.get_referrers "
     "gc.get_referents cpython.run_command cpython.run_file cpython.run_module cpython.run_interactivehook"
-).split()
+)
 _REFUSED_BELOW = (
-    "socket", "ctypes", "urllib", "http", "ftplib", "smtplib", "imaplib", "poplib", "nntplib", "telnetlib", "winreg",
-    "msvcrt", "fcntl", "syslog", "resource", "_winapi", "_posixsubprocess",
+    "socket", "ctypes", "urllib", "http", "ftplib", "smtplib", "imaplib", "poplib", "nntplib", "telnetlib",
+    "winreg", "msvcrt", "fcntl", "syslog", "resource", "_winapi", "_posixsubprocess",
 )  # fmt: skip
-#: Which arguments are paths, by event; the first element says whether they are written to, the last where dir_fd is.
+#: Which arguments are paths, by event; the first element says whether they are written to, the last where
+#: dir_fd is.
 _PATHS: dict[str, tuple[bool, tuple[int, ...], tuple[int, ...]]] = {
     "os.remove": (True, (0,), (1,)),
     "os.rmdir": (True, (0,), (1,)),
@@ -43,9 +49,18 @@ _PATHS: dict[str, tuple[bool, tuple[int, ...], tuple[int, ...]]] = {
     "shutil.move": (True, (0, 1), ()),
 }
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_NEVER_IMPORTED = frozenset(("subprocess", "socket", "_socket", "ctypes", "_ctypes", "_posixsubprocess", "pty", "mmap"))
+_NEVER_IMPORTED = frozenset(
+    ("subprocess", "socket", "_socket", "ctypes", "_ctypes", "_posixsubprocess", "pty", "mmap")
+)
 #: Read by torch and the C library while they work.
-_ALWAYS_READABLE = ("/dev/null", "/dev/urandom", "/proc/self/", "/proc/cpuinfo", "/sys/devices/system/cpu", "/usr/share/zoneinfo/")
+_ALWAYS_READABLE = (
+    "/dev/null",
+    "/dev/urandom",
+    "/proc/self/",
+    "/proc/cpuinfo",
+    "/sys/devices/system/cpu",
+    "/usr/share/zoneinfo/",
+)
 
 
 class AuditHook:
@@ -54,10 +69,12 @@ class AuditHook:
     def __init__(self, directory: str, readable: Iterable[str], modules: Iterable[str]) -> None:
         self._inside = os.path.realpath(directory)
         self._readable = tuple(os.path.realpath(p) + os.sep for p in readable)
-        self._modules = HARMLESS | FRAMEWORKS | frozenset(modules) | frozenset(getattr(sys, "stdlib_module_names", ()))
+        self._modules = (
+            HARMLESS | FRAMEWORKS | frozenset(modules) | frozenset(getattr(sys, "stdlib_module_names", ()))
+        )
         self._trusted = False
         self.refused: list[str] = []
-        self._checks: dict[str, Callable[[Any], Optional[str]]] = {"open": self._open, "import": self._import}
+        self._checks: dict[str, Callable[[Any], str | None]] = {"open": self._open, "import": self._import}
         self._checks["pickle.find_class"] = self._find_class
         self._checks.update({event: _always(event) for event in _REFUSED})
 
@@ -89,14 +106,16 @@ class AuditHook:
         finally:
             self._trusted = before
 
-    def _open(self, arguments: Any) -> Optional[str]:
+    def _open(self, arguments: Any) -> str | None:
         path, mode, flags = arguments
         if isinstance(path, int):
             return None
-        writes = bool(flags and flags & _WRITING) or (isinstance(mode, str) and any(c in mode for c in "wax+"))
+        writes = bool(flags and flags & _WRITING) or (
+            isinstance(mode, str) and any(c in mode for c in "wax+")
+        )
         return self._path(path, writes)
 
-    def _paths(self, event: str, arguments: Any) -> Optional[str]:
+    def _paths(self, event: str, arguments: Any) -> str | None:
         writes, positions, descriptors = _PATHS[event]
         for i, position in enumerate(positions):
             path = arguments[position] if position < len(arguments) else None
@@ -107,7 +126,7 @@ class AuditHook:
                 return f"{event}: {reason}"
         return None
 
-    def _path(self, path: Any, writes: bool, folder: int = -1) -> Optional[str]:
+    def _path(self, path: Any, writes: bool, folder: int = -1) -> str | None:
         if isinstance(path, int):
             path = _behind(path)
         text = os.fsdecode(path) if path is not None else "."
@@ -121,18 +140,29 @@ class AuditHook:
             return None
         return f"{'write to' if writes else 'read'} {text}"
 
-    def _import(self, arguments: Any) -> Optional[str]:
+    def _import(self, arguments: Any) -> str | None:
         name = str(arguments[0])
         top = name.partition(".")[0]
         if top in _NEVER_IMPORTED or (top not in self._modules and top not in sys.modules):
             return f"import {name}"
         return None
 
-    def _find_class(self, arguments: Any) -> Optional[str]:
+    def _find_class(self, arguments: Any) -> str | None:
         module, name = str(arguments[0]), str(arguments[1])
         top = module.partition(".")[0]
-        harmful = module == "builtins" and name in ("eval", "exec", "compile", "open", "getattr", "__import__")
-        if harmful or top in ("os", "posix", "nt", "sys", "shutil", "importlib", "runpy") or top in _NEVER_IMPORTED:
+        harmful = module == "builtins" and name in (
+            "eval",
+            "exec",
+            "compile",
+            "open",
+            "getattr",
+            "__import__",
+        )
+        if (
+            harmful
+            or top in ("os", "posix", "nt", "sys", "shutil", "importlib", "runpy")
+            or top in _NEVER_IMPORTED
+        ):
             return f"unpickle {module}.{name}"
         return None
 
@@ -144,7 +174,7 @@ def install(directory: str, readable: Iterable[str], modules: Iterable[str]) -> 
     return hook
 
 
-def _always(event: str) -> Callable[[Any], Optional[str]]:
+def _always(event: str) -> Callable[[Any], str | None]:
     return lambda arguments: event
 
 

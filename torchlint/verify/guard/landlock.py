@@ -1,6 +1,9 @@
-"""Landlock: the Linux kernel forbids this process to write outside one directory, and to use TCP, until it ends.
+"""Landlock: the Linux kernel forbids this process to write outside one directory.
 
-Rights and structures: the kernel's `include/uapi/linux/landlock.h`. Needs no privileges; older kernels know fewer rights.
+To use TCP, until it ends.
+
+Rights and structures: the kernel's `include/uapi/linux/landlock.h`. Needs no privileges; older kernels know
+fewer rights.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PR_SET_NO_NEW_PRIVS = 38
 _O_PATH = 0o10000000
 _WRITE_FILE = 1 << 1
-#: write_file, remove_dir, remove_file, make_char, make_dir, make_reg, make_sock, make_fifo, make_block, make_sym.
+#: write_file, remove_dir, remove_file, make_char, make_dir, make_reg, make_sock, make_fifo, make_block,
+#: make_sym.
 _WRITES = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 _NET = 0b11  # bind and connect by TCP
@@ -40,7 +44,9 @@ def restrict(directory: str) -> str:
     if abi < 1:
         return ""
     rights = _WRITES | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0)
-    ruleset = _Ruleset(rights | (_IOCTL_DEV if abi >= 5 else 0), _NET if abi >= 4 else 0, _SCOPES if abi >= 6 else 0)
+    ruleset = _Ruleset(
+        rights | (_IOCTL_DEV if abi >= 5 else 0), _NET if abi >= 4 else 0, _SCOPES if abi >= 6 else 0
+    )
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
     fd = libc.syscall(_CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0))
     if fd < 0:
@@ -64,6 +70,8 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
         return
     try:
         rule = _PathBeneath(rights, fd)
-        libc.syscall(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(1), ctypes.byref(rule), ctypes.c_uint32(0))
+        libc.syscall(
+            _ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(1), ctypes.byref(rule), ctypes.c_uint32(0)
+        )
     finally:
         os.close(fd)

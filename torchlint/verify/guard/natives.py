@@ -1,4 +1,7 @@
-"""Functions of torch that open files or sockets in C++, where no audit event tells: checked in Python instead."""
+"""Functions of torch that open files or sockets in C++, where no audit event tells.
+
+Checked in Python instead.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ import torch
 
 
 def install(directory: str) -> None:
-    """Replace them in this process, for good: files only inside of `directory`, sockets and libraries not at all."""
+    """Replace them in this process, for good.
+
+    Files only inside of `directory`, sockets and libraries not at all.
+    """
     inside = os.path.realpath(directory) + os.sep
 
     def checked(path: Any) -> None:
@@ -25,9 +31,9 @@ def install(directory: str) -> None:
     _guard(torch.jit, "save", 1, checked)
     _guard(torch.jit._script.RecursiveScriptModule, "save", 1, checked)
     _guard(torch.jit._script.RecursiveScriptModule, "_save_for_lite_interpreter", 1, checked)
-    for owner in (torch.autograd.profiler.profile, torch.profiler.profile):
+    for profiler in (torch.autograd.profiler.profile, torch.profiler.profile):
         for name in ("export_chrome_trace", "export_stacks", "export_memory_timeline"):
-            _guard(owner, name, 1, checked)
+            _guard(profiler, name, 1, checked)
     for owner, name in ((torch.ops, "load_library"), (torch.classes, "load_library")):
         _refuse(owner, name)
     if torch.distributed.is_available():

@@ -6,15 +6,25 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ..words import words
+
 #: Modules of the standard library that training scripts import and that do no harm under the audit hook.
 HARMLESS = frozenset(
-    "__future__ abc argparse array ast atexit base64 bisect builtins calendar cmath collections colorsys configparser "
-    "contextlib contextvars copy copyreg csv dataclasses datetime decimal difflib enum errno fnmatch fractions "
-    "functools getpass gettext glob gzip hashlib heapq hmac html inspect io itertools json keyword linecache locale "
-    "logging math mimetypes numbers operator os pathlib pickle pkgutil platform pprint queue random re reprlib "
-    "secrets shlex shutil stat statistics string struct sys sysconfig tarfile tempfile textwrap threading time "
-    "timeit token tokenize traceback types typing typing_extensions unicodedata unittest uuid warnings weakref "
-    "zipfile zlib zoneinfo".split()
+    words(
+        "__future__ abc argparse array ast atexit base64 bisect builtins calendar cmath collections colorsys "
+        "configparser "
+        "contextlib contextvars copy copyreg csv dataclasses datetime decimal difflib enum errno fnmatch "
+        "fractions "
+        "functools getpass gettext glob gzip hashlib heapq hmac html inspect io itertools json keyword "
+        "linecache locale "
+        "logging math mimetypes numbers operator os pathlib pickle pkgutil platform pprint queue random re "
+        "reprlib "
+        "secrets shlex shutil stat statistics string struct sys sysconfig tarfile tempfile textwrap "
+        "threading time "
+        "timeit token tokenize traceback types typing typing_extensions unicodedata unittest uuid warnings "
+        "weakref "
+        "zipfile zlib zoneinfo"
+    )
 )
 #: Third-party modules that may be imported where they are installed.
 FRAMEWORKS = frozenset(("torch", "numpy", "torchvision", "torchaudio", "functorch"))
@@ -22,16 +32,25 @@ FRAMEWORKS = frozenset(("torch", "numpy", "torchvision", "torchaudio", "functorc
 _NAMES = frozenset(("eval", "exec", "__import__", "breakpoint"))
 #: The interpreter's insides, by which code gets at what it was not handed.
 _ATTRIBUTES = frozenset(
-    "__subclasses__ __globals__ __builtins__ __code__ __closure__ __base__ __bases__ __mro__ __self__ __loader__ "
-    "__spec__ __reduce__ __reduce_ex__ __getattribute__ __import__ f_back f_globals f_locals f_builtins gi_frame "
-    "cr_frame ag_frame tb_frame _getframe _current_frames ctypes _ctypes load_library cpp_extension addaudithook "
-    "settrace setprofile posix_spawn posix_spawnp forkpty pthread_kill import_module".split()
+    words(
+        "__subclasses__ __globals__ __builtins__ __code__ __closure__ __base__ __bases__ __mro__ __self__ "
+        "__loader__ "
+        "__spec__ __reduce__ __reduce_ex__ __getattribute__ __import__ f_back f_globals f_locals f_builtins "
+        "gi_frame "
+        "cr_frame ag_frame tb_frame _getframe _current_frames ctypes _ctypes load_library cpp_extension "
+        "addaudithook "
+        "settrace setprofile posix_spawn posix_spawnp forkpty pthread_kill import_module"
+    )
 )
 #: Harmless names elsewhere; in `os` they start or end processes, or make what is no file.
 _OF_OS = frozenset(
-    "system popen fork abort _exit kill killpg startfile mkfifo mknod chroot setuid setgid setreuid setsid nice pipe "
-    "execl execle execlp execlpe execv execve execvp execvpe spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp "
-    "spawnvpe dup dup2 memfd_create".split()
+    words(
+        "system popen fork abort _exit kill killpg startfile mkfifo mknod chroot setuid setgid setreuid "
+        "setsid nice pipe "
+        "execl execle execlp execlpe execv execve execvp execvpe spawnl spawnle spawnlp spawnlpe spawnv "
+        "spawnve spawnvp "
+        "spawnvpe dup dup2 memfd_create"
+    )
 )
 #: Folders of torch that compile, download or connect.
 _MODULES = ("torch.hub", "torch.utils.cpp_extension", "torch.distributed.rpc", "torch.distributed.launcher")
@@ -64,9 +83,7 @@ def _all(tree: ast.AST, allowed: frozenset[str]) -> Iterator[Refusal]:
                 continue
             yield from _imported(line, module, allowed)
             for alias in node.names:
-                if _denied(alias.name, module):
-                    yield Refusal(line, f"imports {module}.{alias.name}")
-                elif f"{module}.{alias.name}".startswith(_MODULES):
+                if _denied(alias.name, module) or f"{module}.{alias.name}".startswith(_MODULES):
                     yield Refusal(line, f"imports {module}.{alias.name}")
         elif isinstance(node, ast.Attribute):
             if _denied(node.attr, _owner(node)) or _dotted(node).startswith(_MODULES):
@@ -82,9 +99,8 @@ def _all(tree: ast.AST, allowed: frozenset[str]) -> Iterator[Refusal]:
 
 
 def _imported(line: int, module: str, allowed: frozenset[str]) -> Iterator[Refusal]:
-    if module.partition(".")[0] not in allowed:
-        yield Refusal(line, f"imports {module}")
-    elif module.startswith(_MODULES) or any(_denied(part) for part in module.split(".")[1:]):
+    known = module.partition(".")[0] in allowed and not module.startswith(_MODULES)
+    if not known or any(_denied(part) for part in module.split(".")[1:]):
         yield Refusal(line, f"imports {module}")
 
 

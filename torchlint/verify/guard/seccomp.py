@@ -1,4 +1,4 @@
-"""Seccomp: the Linux kernel refuses new processes, new sockets and signals to others, until this process ends.
+"""Seccomp: the Linux kernel refuses new processes, new sockets and signals to others, for good.
 
 Numbers of system calls: the kernel's tables for x86-64 and arm64; on other machines this layer is absent.
 """
@@ -10,7 +10,6 @@ import errno
 import platform
 import struct
 import sys
-from typing import Optional
 
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
@@ -48,7 +47,10 @@ class _Program(ctypes.Structure):
 
 
 def restrict() -> str:
-    """Refuse what starts processes and opens sockets; threads stay allowed. "" where there is no table for it."""
+    """Refuse what starts processes and opens sockets.
+
+    Threads stay allowed. "" where there is no table for it.
+    """
     machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     table = _TABLES.get(machine)
     if table is None or not sys.platform.startswith("linux") or struct.calcsize("P") != 8:
@@ -91,5 +93,5 @@ def _filter(architecture: int, numbers: dict[str, int]) -> bytes:
     return b"".join(lines)
 
 
-def _line(code: int, value: int, if_true: Optional[int] = 0, if_false: Optional[int] = 0) -> bytes:
+def _line(code: int, value: int, if_true: int | None = 0, if_false: int | None = 0) -> bytes:
     return struct.pack("HBBI", code, if_true, if_false, value)

@@ -1,4 +1,4 @@
-"""The modules of an accelerator (`torch.cuda`, `torch.mps`, `torch.xpu`, `torch.accelerator`) as if one were there."""
+"""The modules of an accelerator, `torch.cuda`, `torch.accelerator` and so on, as if one were there."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import time
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..words import words
 from . import hooks
 from .devices import HOST, Devices
 
@@ -19,25 +20,32 @@ if TYPE_CHECKING:
 
 _MEMORY = 8 << 30
 #: Answer a number that only a real device could know.
-_ZERO = (
-    "memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_cached max_memory_cached "
+_ZERO = words(
+    "memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_cached "
+    "max_memory_cached "
     "device_memory_used memory_usage utilization temperature power_draw clock_rate current_allocated_memory "
     "driver_allocated_memory get_sync_debug_mode current_blas_handle current_solver_handle"
-).split()
+)
 #: Do nothing that could be seen from Python.
-_NOTHING = (
-    "init _lazy_init empty_cache ipc_collect manual_seed manual_seed_all seed seed_all set_rng_state set_rng_state_all "
-    "reset_peak_memory_stats reset_accumulated_memory_stats reset_max_memory_allocated reset_max_memory_cached "
+_NOTHING = words(
+    "init _lazy_init empty_cache ipc_collect manual_seed manual_seed_all seed seed_all set_rng_state "
+    "set_rng_state_all "
+    "reset_peak_memory_stats reset_accumulated_memory_stats reset_max_memory_allocated "
+    "reset_max_memory_cached "
     "reset_peak_host_memory_stats reset_accumulated_host_memory_stats set_per_process_memory_fraction "
     "set_sync_debug_mode empty_host_cache caching_allocator_enable"
-).split()
-_TENSOR_NAMES = (
-    "FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor"
-).split()
+)
+_TENSOR_NAMES = words(
+    "FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor "
+    "ByteTensor BoolTensor"
+)
 
 
 def streams(sim: SimDevice) -> tuple[type, type]:
-    """Stream and Event classes: they keep no order, since everything runs at once, but waiting on them is a wait."""
+    """Stream and Event classes.
+
+    They keep no order, since everything runs at once, but waiting on them is a wait.
+    """
 
     class Stream:
         """A queue of work."""
@@ -77,7 +85,7 @@ def streams(sim: SimDevice) -> tuple[type, type]:
         """A mark in a queue."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            self.time: Optional[float] = None
+            self.time: float | None = None
 
         def record(self, stream: Any = None) -> None:
             self.time = time.perf_counter()
@@ -113,7 +121,7 @@ class Generator(torch.Generator):
 def _generator_class(devices: Devices) -> type:
     class Logical(Generator):
         def __new__(cls, device: Any = "cpu") -> Any:
-            generator = super().__new__(cls, device="cpu")
+            generator = torch.Generator.__new__(cls, device="cpu")  # type: ignore[call-arg]
             generator.logical = devices.resolve(device) or HOST
             return generator
 
@@ -157,14 +165,24 @@ def _tensor_class(sim: SimDevice, name: str) -> type:
 
 
 def _functions(sim: SimDevice) -> dict[str, Any]:
-    """What the module of the simulated kind answers, by name; names that the module has not are left out later."""
+    """What the module of the simulated kind answers, by name.
+
+    Names that the module has not are left out later.
+    """
     devices, kind = sim.devices, sim.devices.kind
     stream_class, event_class = streams(sim)
     default_stream = stream_class()
     properties = types.SimpleNamespace(
-        name=f"simulated {kind}", total_memory=_MEMORY, major=8, minor=0, multi_processor_count=1, gcnArchName="",
-        is_integrated=0, is_multi_gpu_board=0, uuid="", warp_size=32, max_threads_per_multi_processor=2048,
-    )  # fmt: skip
+        name=f"simulated {kind}",
+        total_memory=_MEMORY,
+        major=8,
+        minor=0,
+        multi_processor_count=1,
+        max_threads_per_multi_processor=2048,
+        warp_size=32,
+        gcnArchName="",
+        is_integrated=0,
+    )
 
     def synchronize(device: Any = None) -> None:
         sim.report_sync(f"torch.{kind}.synchronize", [])

@@ -1,8 +1,11 @@
-"""The logical devices of a simulated machine: which there are, which is current, and what a device argument means."""
+"""The logical devices of a simulated machine.
+
+Which there are, which is current, and what a device argument means.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import torch
 
@@ -30,10 +33,11 @@ class Devices:
         self.count = 0 if kind == "none" else count
         self.current = 0
 
-    def resolve(self, device: Any) -> Optional[torch.device]:
+    def resolve(self, device: Any) -> torch.device | None:
         """A device argument as an indexed device; None stays None, an int is an index of the accelerator.
 
-        Raises what the real backend raises: for another backend's device, and for an index there is no device for.
+        Raises what the real backend raises: for another backend's device, and for an index there is no
+        device for.
         """
         if device is None:
             return None

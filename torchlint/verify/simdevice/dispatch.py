@@ -1,15 +1,18 @@
-"""The dispatch mode: sees every operator, forward and backward, and checks and tracks where its tensors live."""
+"""The dispatch mode: sees every operator, forward and backward.
+
+Checks and tracks where its tensors live.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import mixing
+from . import errors, mixing
 from .devices import HOST
 from .mixing import Mixed, Operand, Operator
 from .places import ON_HOST, Place, is_accelerator, merge
@@ -21,11 +24,14 @@ if TYPE_CHECKING:
 _HOST_OUTPUTS = {("_pack_padded_sequence", 1), ("_pad_packed_sequence", 1)}
 
 
-class DispatchMode(TorchDispatchMode):
-    """Tags what operators return; raises where operands are mixed; counts copies between devices and waits."""
+class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Tags what operators return.
+
+    Raises where operands are mixed; counts copies between devices and waits.
+    """
 
     def __init__(self, sim: SimDevice) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._sim = sim
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -46,7 +52,11 @@ class DispatchMode(TorchDispatchMode):
             return self._without_operands(func, operator, args, kwargs)
         if self._sim.places.pending:
             self._read_pending(operator, operands)
-        place = self._copy(operator, operands, args, kwargs) if operator.copies else self._agree(operator, operands)
+        place = (
+            self._copy(operator, operands, args, kwargs)
+            if operator.copies
+            else self._agree(operator, operands)
+        )
         if is_accelerator(place.device):
             self._count_waits(operator, operands, kwargs)
         out = self._call(func, operator, args, kwargs)
@@ -73,7 +83,7 @@ class DispatchMode(TorchDispatchMode):
             device, partners = mixing.split(operator, operands)
         except Mixed as mixed:
             self._sim.report_mix(operator.full, mixed)
-            raise RuntimeError(mixed.message) from None
+            raise errors.mixed(mixed.message) from None
         place = merge((o.place for o in partners), device)
         for operand in operands:
             if not operand.place.firm:
@@ -97,9 +107,14 @@ class DispatchMode(TorchDispatchMode):
         return target.place
 
     def _by_columns(self, func: Any, operator: Operator, args: Any, kwargs: Any) -> Any:
-        """Operators over lists of tensors: the first elements belong together, then the second ones, and so on."""
+        """Operators over lists of tensors.
+
+        The first elements belong together, then the second ones, and so on.
+        """
         named = list(zip(operator.arguments, args)) + list(kwargs.items())  # noqa: B905
-        lists = [(n, v) for n, v in named if isinstance(v, (list, tuple)) and v and isinstance(v[0], torch.Tensor)]
+        lists = [
+            (n, v) for n, v in named if isinstance(v, (list, tuple)) and v and isinstance(v[0], torch.Tensor)
+        ]
         singles = [(n, v) for n, v in named if isinstance(v, torch.Tensor)]
         of = self._sim.places.of
         columns: list[Place] = []
@@ -127,16 +142,21 @@ class DispatchMode(TorchDispatchMode):
             self._tag(operator, out, Place(sim.around, firm=False))
             sim.guessed = True
         elif not sim.api and isinstance(out, torch.Tensor):
-            # Constructors such as torch.Tensor(...) and torch.FloatTensor(...), which function modes do not see.
+            # Constructors such as torch.Tensor(...) and torch.FloatTensor(...), which function modes do not
+            # see.
             sim.report_creation(operator.full, out, ON_HOST.device, "default", host_data=True)
         return out
 
     def _count_waits(self, operator: Operator, operands: Sequence[Operand], kwargs: Any) -> None:
         waits = operator.waits
         if operator.indexing:
-            masked = any(o.name == "indices" and o.tensor.dtype in (torch.bool, torch.uint8) for o in operands)
+            masked = any(
+                o.name == "indices" and o.tensor.dtype in (torch.bool, torch.uint8) for o in operands
+            )
             # A mask and one number on the host become masked_fill, which does not wait.
-            number = any(o.name == "values" and o.tensor.numel() == 1 and o.place.device == HOST for o in operands)
+            number = any(
+                o.name == "values" and o.tensor.numel() == 1 and o.place.device == HOST for o in operands
+            )
             waits = masked and not number
         elif operator.name == "repeat_interleave" and kwargs.get("output_size") is not None:
             waits = False
@@ -152,7 +172,7 @@ class DispatchMode(TorchDispatchMode):
                     self._sim.report_race(operator.full, operand.tensor)
 
     def _call(self, func: Any, operator: Operator, args: Any, kwargs: Any) -> Any:
-        """Run the operator; in float32 where the CPU has no half-precision kernel for what an accelerator has."""
+        """Run the operator; in float32 where the CPU has no kernel for the half precision of accelerators."""
         try:
             return func(*args, **kwargs)
         except (RuntimeError, NotImplementedError) as error:
@@ -170,7 +190,10 @@ class DispatchMode(TorchDispatchMode):
         outputs = (out,) if isinstance(out, torch.Tensor) else out if isinstance(out, (tuple, list)) else ()
         for i, item in enumerate(outputs):
             if isinstance(item, torch.Tensor):
-                if (operator.fresh[i] if i < len(operator.fresh) else True) and (operator.name, i) not in _HOST_OUTPUTS:
+                if (operator.fresh[i] if i < len(operator.fresh) else True) and (
+                    operator.name,
+                    i,
+                ) not in _HOST_OUTPUTS:
                     self._sim.places.put(item, place)
             elif isinstance(item, (tuple, list)):
                 for element in item:
@@ -178,7 +201,7 @@ class DispatchMode(TorchDispatchMode):
                         self._sim.places.put(element, place)
 
 
-def _missing_half(error: BaseException) -> Optional[torch.dtype]:
+def _missing_half(error: BaseException) -> torch.dtype | None:
     text = str(error)
     if "not implemented for" in text:
         if "'Half'" in text:

@@ -1,17 +1,20 @@
-"""What an accelerator reports: events, each with the user's line and a count for every iteration of the hot loop.
+"""What an accelerator reports.
 
-Kinds of events (the words are those of the static observer):
+Events, each with the user's line and a count for every iteration of the hot loop.
 
-| kind | says | source → target |
-| --- | --- | --- |
-| `create` | a factory made a tensor | "" → its device; detail `reason`: explicit, default or template; `host_data` |
-| `move` | `.to/.cuda/.cpu/.half/…` was called | device before → device asked for; detail `kept`: the receiver itself came back |
-| `copy` | bytes went from one device to another | from → to; detail `elements` |
-| `mix` | one operation, operands in different places | detail `message`, `operands` |
-| `sync` | the host waits for the device | device → "cpu" |
-| `race` | the host reads a copy that may still be under way | device → "cpu" |
-| `pin`, `load` | memory is pinned, a checkpoint is read | |
-| `autocast`, `backward`, `scaler`, `gradient`, `step` | the mixed-precision protocol | see `worker/precision.py` |
+Kinds of events, in the words of the static observer:
+
+- `create`: a factory made a tensor; target: its device. Detail: `reason` (explicit, default or template),
+  `host_data`.
+- `move`: `.to/.cuda/.cpu/.half/…` was called; source: the device before, target: the one asked for. Detail:
+  `kept` (the receiver itself came back), `dtype`, `non_blocking`.
+- `copy`: bytes went from one device to another. Detail: `elements`.
+- `mix`: one operation, operands in different places. Detail: `message`, `op` and `operands`, each a tuple of
+  argument name, device, rank, origins, marks and whether it is accused.
+- `sync`: the host waits for the device. `race`: it reads a copy that may still be under way.
+- `pin`, `load`: memory is pinned, a checkpoint is read.
+- `autocast`, `backward`, `scaler`, `gradient`, `step`: the mixed-precision protocol, see
+  `worker/precision.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Optional
+from typing import Any
 
 #: Frames of these files are the machinery between the user's line and the operation, never the callee.
 _MACHINERY = (
@@ -70,10 +73,11 @@ class Recorder:
     """Counts events, by the iteration of the hot loop in which they happen.
 
     files: the file names under which the user's code was compiled.
-    kinds: the kinds to record; None for all. limit: distinct events kept; what is beyond is counted in `dropped`.
+    kinds: the kinds to record; None for all. limit: distinct events kept; what is beyond is counted in
+    `dropped`.
     """
 
-    def __init__(self, files: Iterable[str], kinds: Optional[Iterable[str]] = None, limit: int = 4000) -> None:
+    def __init__(self, files: Iterable[str], kinds: Iterable[str] | None = None, limit: int = 4000) -> None:
         self.files = frozenset(files)
         self.kinds = None if kinds is None else frozenset(kinds)
         self.limit = limit
@@ -96,7 +100,7 @@ class Recorder:
         target: str = "",
         origins: tuple[int, ...] = (),
         marks: Iterable[str] = (),
-        detail: Optional[Mapping[str, Any]] = None,
+        detail: Mapping[str, Any] | None = None,
         ordered: bool = False,
     ) -> None:
         """Count an event at the user's current line. Values of `detail` must be hashable."""
@@ -138,11 +142,11 @@ class Recorder:
             frame = frame.f_back  # type: ignore[assignment]
         return Site("", 0, "")
 
-    def of(self, kind: str, line: Optional[int] = None) -> list[Event]:
+    def of(self, kind: str, line: int | None = None) -> list[Event]:
         """The events of a kind, at a line if one is named."""
         return [e for e in self.counts if e.kind == kind and line in (None, e.line)]
 
-    def count(self, kind: str, line: Optional[int] = None) -> int:
+    def count(self, kind: str, line: int | None = None) -> int:
         """How often events of a kind happened in all."""
         return sum(sum(self.counts[e].values()) for e in self.of(kind, line))
 
@@ -151,5 +155,5 @@ def _is_machinery(module: str) -> bool:
     return module.startswith(_MACHINERY)
 
 
-def _name(code: Optional[CodeType]) -> str:
+def _name(code: CodeType | None) -> str:
     return "" if code is None else str(getattr(code, "co_qualname", code.co_name))

@@ -1,14 +1,18 @@
-"""The function mode: answers device properties, carries out moves, and turns device arguments into logical devices."""
+"""The function mode: answers device properties, carries out moves.
+
+Turns device arguments into logical devices.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ..words import words
 from . import autocast, errors, hooks
 from .devices import ACCELERATORS, HOST
 from .mixing import Mixed, Operand
@@ -20,14 +24,17 @@ if TYPE_CHECKING:
 T = torch.Tensor
 Handler = Callable[[Any, Any, dict[str, Any]], Any]
 
-#: Make a tensor, but not on the default device: from a template, from host data, or on the host whatever is set.
-_OTHER_CREATORS = (
-    "zeros_like ones_like empty_like full_like rand_like randn_like randint_like from_numpy frombuffer normal".split()
+#: Make a tensor, but not on the default device: from a template, from host data, or on the host whatever is
+#: set.
+_OTHER_CREATORS = words(
+    "zeros_like ones_like empty_like full_like rand_like randn_like randint_like from_numpy frombuffer normal"
 )
 _NEW = ("new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided", "new")
 _FROM_HOST_DATA = frozenset(("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "new_tensor"))
 _FLOATS = {"half": torch.float16, "float": torch.float32, "double": torch.float64, "bfloat16": torch.bfloat16}
-_METADATA = "size dim numel stride is_floating_point is_complex is_contiguous untyped_storage element_size".split()
+_METADATA = words(
+    "size dim numel stride is_floating_point is_complex is_contiguous untyped_storage element_size"
+)
 #: Tell their arguments' range by `.item()`, but only on the CPU.
 _CHECKED_ON_HOST_ONLY = (torch.quantile, torch.nanquantile)
 
@@ -76,14 +83,14 @@ class FunctionMode(TorchFunctionMode):
         yield T.is_pinned, lambda f, a, k: self._sim.places.flagged(self._sim.places.pinned, a[0])
         yield T.record_stream, lambda f, a, k: None
         yield T.new_tensor, self._new_tensor
-        yield T.grad.__set__, self._set_grad  # type: ignore[attr-defined]
-        yield torch._C._nn._parse_to, self._parse_to  # type: ignore[attr-defined]
-        yield torch._C._nn.one_hot, self._one_hot  # type: ignore[attr-defined]
+        yield T.grad.__set__, self._set_grad  # type: ignore[union-attr]
+        yield torch._C._nn._parse_to, self._parse_to
+        yield torch._C._nn.one_hot, self._one_hot
         yield torch.ctc_loss, self._ctc_loss
-        yield torch._C._VariableFunctions._pack_padded_sequence, self._pack  # type: ignore[attr-defined]
+        yield torch._C._VariableFunctions._pack_padded_sequence, self._pack
         yield torch.nn.functional.scaled_dot_product_attention, self._attention
         for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
-            yield getattr(torch._C._VariableFunctions, name), self._recurrent  # type: ignore[attr-defined]
+            yield getattr(torch._C._VariableFunctions, name), self._recurrent
         for func in _CHECKED_ON_HOST_ONLY:
             yield func, self._unwaited
 
@@ -92,7 +99,9 @@ class FunctionMode(TorchFunctionMode):
         if name is None:
             bare = getattr(func, "__name__", str(func))
             owner = "Tensor" if getattr(T, bare, None) is not None and not hasattr(torch, bare) else "torch"
-            if getattr(func, "__objclass__", None) is not None or getattr(func, "__qualname__", "").startswith("Tensor."):
+            if getattr(func, "__objclass__", None) is not None or getattr(
+                func, "__qualname__", ""
+            ).startswith("Tensor."):
                 owner = "Tensor"
             name = self._names[func] = f"{owner}.{bare}"
         return name
@@ -100,7 +109,10 @@ class FunctionMode(TorchFunctionMode):
     # What every call goes through.
 
     def _call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Any function: a device argument becomes a logical device, and autocast applies where the operands live."""
+        """Any function: a device argument becomes a logical device.
+
+        Autocast applies where the operands live.
+        """
         sim = self._sim
         if kwargs.get("device") is not None:
             return self._create_on(func, args, kwargs, kwargs["device"], "explicit")
@@ -119,14 +131,20 @@ class FunctionMode(TorchFunctionMode):
         else:
             around, sim.around, sim.guessed = sim.around, sim_device, False
             try:
-                out = func(*args, **kwargs) if is_factory else autocast.call(func, args, kwargs, sim_device.type)
+                out = (
+                    func(*args, **kwargs)
+                    if is_factory
+                    else autocast.call(func, args, kwargs, sim_device.type)
+                )
             finally:
                 sim.around = around
             if sim.guessed:
                 self._settle(out, sim_device)
         if func in self._creators and isinstance(out, T):
             reason = "default" if is_factory or not (args and isinstance(args[0], T)) else "template"
-            sim.report_creation(sim.api, out, sim.places.device(out), reason, func.__name__ in _FROM_HOST_DATA)
+            sim.report_creation(
+                sim.api, out, sim.places.device(out), reason, func.__name__ in _FROM_HOST_DATA
+            )
         return out
 
     def _create_on(self, func: Any, args: Any, kwargs: dict[str, Any], wanted: Any, reason: str) -> Any:
@@ -165,7 +183,7 @@ class FunctionMode(TorchFunctionMode):
             if isinstance(item, T) and not self._sim.places.of(item).firm:
                 self._sim.places.put(item, Place(device))
 
-    def _first_accelerator(self, args: Any, kwargs: dict[str, Any]) -> Optional[torch.device]:
+    def _first_accelerator(self, args: Any, kwargs: dict[str, Any]) -> torch.device | None:
         for value in (*args, *kwargs.values()):
             if isinstance(value, T):
                 device = self._device(value)
@@ -197,7 +215,10 @@ class FunctionMode(TorchFunctionMode):
         return lambda f, a, k: self._device(a[0]).type == kind
 
     def _parse_to(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """The arguments of `.to`, also as Module.to reads them; an int is an index of the simulated accelerator."""
+        """The arguments of `.to`, also as Module.to reads them.
+
+        An int is an index of the simulated accelerator.
+        """
         resolve = self._sim.devices.resolve
         if args and isinstance(args[0], int) and not isinstance(args[0], bool):
             args = (resolve(args[0]), *args[1:])
@@ -243,13 +264,13 @@ class FunctionMode(TorchFunctionMode):
         self,
         tensor: torch.Tensor,
         wanted: Any,
-        dtype: Optional[torch.dtype],
+        dtype: torch.dtype | None,
         non_blocking: bool,
         copy: bool = False,
         layout: Any = None,
-        like: Optional[torch.Tensor] = None,
+        like: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Move and convert; `wanted` is a device argument, None for "where it is"; `like` decided it, if anything."""
+        """Move and convert. `wanted`: a device argument or None; `like`: the tensor it was taken from."""
         sim = self._sim
         place = sim.places.of(tensor)
         device = place.device if wanted is None else sim.devices.resolve(wanted) or place.device
@@ -340,9 +361,15 @@ class FunctionMode(TorchFunctionMode):
             self._sim.unwaited -= 1
 
     def _ctc_loss(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """The lengths may live on the host; the kernel takes them along, so that what is computed with them agrees."""
+        """The lengths may live on the host.
+
+        The kernel takes them along, so that what is computed with them agrees.
+        """
         device = self._device(args[0])
-        moved = [self._taken_along(a, device) if i in (2, 3) and isinstance(a, T) else a for i, a in enumerate(args)]
+        moved = [
+            self._taken_along(a, device) if i in (2, 3) and isinstance(a, T) else a
+            for i, a in enumerate(args)
+        ]
         kwargs = {
             k: self._taken_along(v, device) if k.endswith("_lengths") and isinstance(v, T) else v
             for k, v in kwargs.items()
@@ -372,7 +399,9 @@ class FunctionMode(TorchFunctionMode):
         packed = isinstance(args[3], (list, tuple))
         for role, value in (("hidden", args[2 if packed else 1]), ("parameter", args[3 if packed else 2])):
             for tensor in (value,) if isinstance(value, T) else value:
-                self._check_together(("input", role), (given, tensor), lambda a, b, r=role: errors.recurrent(r, a, b))
+                self._check_together(
+                    ("input", role), (given, tensor), lambda a, b, r=role: errors.recurrent(r, a, b)
+                )
         return self._call(func, args, kwargs)
 
     def _check_together(self, names: Any, tensors: Any, error: Callable[..., Exception]) -> None:
@@ -386,14 +415,14 @@ class FunctionMode(TorchFunctionMode):
         raise raised
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _creators() -> frozenset[Any]:
     """The functions whose results are born in the call."""
     others = {getattr(torch, name) for name in _OTHER_CREATORS} | {getattr(T, name) for name in _NEW}
     return hooks.factories() | others
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _passive() -> frozenset[Any]:
     """Properties and methods of tensors that have nothing to do with devices, and change nothing."""
     tensors = ("grad", "data", "real", "imag", "T", "mT", "H", "mH")

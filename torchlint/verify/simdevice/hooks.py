@@ -1,4 +1,7 @@
-"""What differs between releases of torch (2.4 to 2.13 and newer): every private name that the simulator rests on."""
+"""What differs between releases of torch (2.4 to 2.13 and newer).
+
+Every private name that the simulator rests on.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import importlib
 import re
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any, Optional
+from typing import Any
 
 import torch
 import torch.amp.autocast_mode
@@ -26,7 +29,7 @@ CHECK_NAMES_THE_OUTLIER = VERSION >= (2, 8)
 _OPTIMIZER = importlib.import_module("torch.optim.optimizer")
 _MISSING = object()
 
-parse_to = torch._C._nn._parse_to  # type: ignore[attr-defined]
+parse_to = torch._C._nn._parse_to
 
 
 @contextlib.contextmanager
@@ -43,20 +46,21 @@ def patched(owner: Any, name: str, value: Any) -> Iterator[None]:
             setattr(owner, name, before)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def factories() -> frozenset[Any]:
     """The functions that make a tensor on the default device."""
     return frozenset(torch.utils._device._device_constructors())
 
 
-def default_device() -> Optional[torch.device]:
+def default_device() -> torch.device | None:
     """What `set_default_device` or `with torch.device(...)` asks for at this moment; None for nothing."""
     return torch.utils._device.CURRENT_DEVICE
 
 
 def is_active(mode: torch.overrides.TorchFunctionMode) -> bool:
     """Whether a function mode would see the next call: torch takes it off the stack while it handles one."""
-    return any(m is mode for m in torch.overrides._get_current_function_mode_stack())  # type: ignore[attr-defined]
+    stack: Any = torch.overrides._get_current_function_mode_stack  # untyped in some releases
+    return any(m is mode for m in stack())
 
 
 def composite_modules() -> list[ModuleType]:
@@ -82,7 +86,7 @@ def _never(*args: Any) -> bool:
 
 @contextlib.contextmanager
 def around_backward(wrapper: Any) -> Iterator[None]:
-    """Have `wrapper(original, outputs, *args, **kwargs)` called in place of each run of the autograd engine."""
+    """Have `wrapper(original, outputs, *args, **kwargs)` called in place of the autograd engine."""
     original = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
 
     def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -94,7 +98,10 @@ def around_backward(wrapper: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def plain_optimizers() -> Iterator[None]:
-    """Let optimizers step parameter by parameter unless told otherwise, as on the CPU: the same sums, bit for bit."""
+    """Let optimizers step parameter by parameter unless told otherwise, as on the CPU.
+
+    The same sums, bit for bit.
+    """
     with patched(_OPTIMIZER, "_get_foreach_kernels_supported_devices", list):
         yield
 
@@ -110,13 +117,13 @@ def grouping(group: Any) -> Iterator[None]:
         yield
 
 
-def autocast_dtype(kind: str) -> Optional[torch.dtype]:
+def autocast_dtype(kind: str) -> torch.dtype | None:
     """The type to which autocast casts on this kind of device; None where it is off."""
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
 
 
 @contextlib.contextmanager
-def cpu_autocast(dtype: Optional[torch.dtype]) -> Iterator[None]:
+def cpu_autocast(dtype: torch.dtype | None) -> Iterator[None]:
     """Set the CPU's autocast state, which is what really casts under the simulator; None switches it off."""
     enabled, before = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
     torch.set_autocast_enabled("cpu", dtype is not None)
@@ -135,7 +142,10 @@ def clip_module() -> ModuleType:
 
 
 def storage_registry() -> list[Any]:
-    """Who decides where saved storages say that they lived, and where loaded ones go: (priority, tagger, restorer)."""
+    """Who decides where saved storages say that they lived, and where loaded ones go.
+
+    (priority, tagger, restorer).
+    """
     return torch.serialization._package_registry
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.utils.data
@@ -41,7 +41,12 @@ def checkpoints(sim: SimDevice) -> Iterator[None]:
     def recorded(*args: Any, **kwargs: Any) -> Any:
         location = args[1] if len(args) > 1 else kwargs.get("map_location")
         named = isinstance(location, (str, torch.device))
-        sim.recorder.add("load", "torch.load", target=str(location) if named else "", detail={"mapped": location is not None})
+        sim.recorder.add(
+            "load",
+            "torch.load",
+            target=str(location) if named else "",
+            detail={"mapped": location is not None},
+        )
         return load(*args, **kwargs)
 
     try:
@@ -51,7 +56,7 @@ def checkpoints(sim: SimDevice) -> Iterator[None]:
         registry.remove(mine)
 
 
-def _tag(sim: SimDevice, storage: Any) -> Optional[str]:
+def _tag(sim: SimDevice, storage: Any) -> str | None:
     device = sim.places.of_storage(storage).device
     return str(device) if device.type in ACCELERATORS else None
 
@@ -108,8 +113,11 @@ def loaders(sim: SimDevice) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def in_process_loaders(made: Optional[Callable[[Any, int, Any], None]] = None) -> Iterator[None]:
-    """DataLoaders without worker processes. `made` is told of each: how many it asked for, and by which context."""
+def in_process_loaders(made: Callable[[Any, int, Any], None] | None = None) -> Iterator[None]:
+    """DataLoaders without worker processes.
+
+    `made` is told of each: how many it asked for, and by which context.
+    """
     original = torch.utils.data.DataLoader.__init__
 
     @functools.wraps(original)
@@ -137,16 +145,23 @@ def _without_workers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tup
 
 
 class DataParallel(torch.nn.Module):
-    """`torch.nn.DataParallel` over one device: it moves its inputs to the first device and calls the module."""
+    """`torch.nn.DataParallel` over one device.
 
-    def __init__(self, module: torch.nn.Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+    It moves its inputs to the first device and calls the module.
+    """
+
+    def __init__(
+        self, module: torch.nn.Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
+    ) -> None:
         super().__init__()
         self.module, self.dim, self.device_ids = module, dim, device_ids
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         first = next(self.module.parameters(), None)
         if first is not None:
-            args, kwargs = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.to(first.device), (args, kwargs))
+            args, kwargs = torch.utils._pytree.tree_map_only(
+                torch.Tensor, lambda t: t.to(first.device), (args, kwargs)
+            )
         return self.module(*args, **kwargs)
 
 

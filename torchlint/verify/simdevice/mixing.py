@@ -1,7 +1,9 @@
 """Which operands of one operation must live together, and what a backend says where they do not.
 
-Two kinds of checks exist in PyTorch. Elementwise operations go through TensorIterator, which lets a 0-dim CPU tensor
-join (unless it is written to). All others have a generated check that knows no exception but those named here.
+Two kinds of checks exist in PyTorch. Elementwise operations go through TensorIterator, which lets a 0-dim
+CPU tensor
+join (unless it is written to). All others have a generated check that knows no exception but those named
+here.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 
 import torch
 
+from ..words import words
 from . import errors
 from .devices import HOST
 from .places import Place, is_accelerator
@@ -38,9 +41,12 @@ _HOST_ARGUMENTS = {
 }
 #: Run through TensorIterator, but not tagged as pointwise.
 _ELEMENTWISE = frozenset(
-    "masked_fill masked_fill_ fill_ fill index_fill index_fill_ index_put index_put_ _index_put_impl_ "
-    "mse_loss smooth_l1_loss huber_loss soft_margin_loss binary_cross_entropy_with_logits normal polar complex "
-    "floor_divide floor_divide_ where".split()
+    words(
+        "masked_fill masked_fill_ fill_ fill index_fill index_fill_ index_put index_put_ _index_put_impl_ "
+        "mse_loss smooth_l1_loss huber_loss soft_margin_loss binary_cross_entropy_with_logits normal polar "
+        "complex "
+        "floor_divide floor_divide_ where"
+    )
 )
 _INDEXING = frozenset(("index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_"))
 #: The host waits for these though no tag says so.
@@ -66,7 +72,7 @@ class Operator:
     waits: bool
 
     @classmethod
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def of(cls, func: Any) -> Operator:
         schema = func._schema
         name = schema.name.rpartition("::")[2]
@@ -76,7 +82,9 @@ class Operator:
             name=name,
             overload=schema.overload_name,
             arguments=tuple(a.name for a in schema.arguments),
-            written=frozenset(a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write),
+            written=frozenset(
+                a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write
+            ),
             fresh=tuple(r.alias_info is None for r in schema.returns),
             elementwise=torch.Tag.pointwise in func.tags or name in _ELEMENTWISE,
             host_arguments=frozenset(_HOST_ARGUMENTS.get(name, ())),
@@ -100,7 +108,10 @@ class Operand:
 
 
 class Mixed(Exception):
-    """Operands of one operation live in different places. `accused` are those that lie apart, on the host if any is."""
+    """Operands of one operation live in different places.
+
+    `accused` are those that lie apart, on the host if any is.
+    """
 
     def __init__(self, message: str, operands: Sequence[Operand], accused: Sequence[Operand]) -> None:
         super().__init__(message)
@@ -130,14 +141,17 @@ def split(operator: Operator, operands: Sequence[Operand]) -> tuple[torch.device
     return common, partners
 
 
-def _message(operator: Operator, operands: Sequence[Operand], apart: Sequence[Operand], common: torch.device) -> str:
+def _message(
+    operator: Operator, operands: Sequence[Operand], apart: Sequence[Operand], common: torch.device
+) -> str:
     by_name = {o.name: o for o in reversed(operands)}
     if operator.indexing and any(o.name in ("self", "indices") for o in apart):
         return errors.mixed_indices(by_name["self"].place.device)
     if operator.name in ("convolution", "_convolution"):
         given, weight = by_name["input"], by_name["weight"]
         other = weight if weight.place.device != given.place.device else by_name.get("bias", weight)
-        return errors.mixed_convolution(*(errors.type_name(o.tensor.dtype, o.place.device) for o in (given, other)))
+        types = [errors.type_name(o.tensor.dtype, o.place.device) for o in (given, other)]
+        return errors.mixed_convolution(types[0], other.name, types[1])
     if operator.elementwise or operator.columns:
         return errors.mixed_elementwise(common, apart[0].place.device)
     first = operands[0].place.device

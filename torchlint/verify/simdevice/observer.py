@@ -1,10 +1,13 @@
-"""A real accelerator, observed: the same events as under the simulator, as far as they can be seen from outside."""
+"""A real accelerator, observed.
+
+The same events as under the simulator, as far as they can be seen from outside.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -23,7 +26,7 @@ _MOVES = ("to", "cuda", "cpu", "xpu", "type", "type_as", "half", "float", "doubl
 _READS = ("numpy", "__array__", "tolist", "__repr__")
 
 
-def find_accelerator() -> Optional[str]:
+def find_accelerator() -> str | None:
     """The kind of the accelerator that torch finds on this machine; None where there is none."""
     for kind in ("cuda", "xpu"):
         module = getattr(torch, kind, None)
@@ -44,14 +47,15 @@ class ActualPlaces(Places):
 class RealDevice(Reports):
     """Watches code that runs on a real accelerator; a context manager like SimDevice.
 
-    Errors are the backend's own. Where the simulator's rule of mixing disagrees with the backend, `disagreements` says.
+    Errors are the backend's own. Where the simulator's rule of mixing disagrees with the backend,
+    `disagreements` says.
     """
 
     def __init__(
         self,
         files: Iterable[str] = ("<replay>",),
-        kinds: Optional[Iterable[str]] = None,
-        recorder: Optional[Recorder] = None,
+        kinds: Iterable[str] | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         super().__init__(recorder or Recorder(files, kinds), find_accelerator() or "cpu")
         self.places = ActualPlaces()
@@ -59,7 +63,7 @@ class RealDevice(Reports):
         self.guessed = False
         self.disagreements: list[str] = []
         self._modes = (ObservingDispatch(self), ObservingFunctions(self))  # type: ignore[arg-type]
-        self._stack: Optional[contextlib.ExitStack] = None
+        self._stack: contextlib.ExitStack | None = None
 
     def __enter__(self) -> RealDevice:
         with contextlib.ExitStack() as stack:
@@ -76,7 +80,7 @@ class RealDevice(Reports):
             stack.__exit__(*error)
 
 
-class ObservingDispatch(DispatchMode):
+class ObservingDispatch(DispatchMode):  # type: ignore[no-untyped-call]
     """Reports what it sees and leaves the deciding to the backend."""
 
     _sim: Any
@@ -96,7 +100,7 @@ class ObservingDispatch(DispatchMode):
         return merge((o.place for o in partners), device)
 
     def _call(self, func: Any, operator: Operator, args: Any, kwargs: Any) -> Any:
-        mixed: Optional[Mixed] = self.__dict__.pop("_mixed", None)
+        mixed: Mixed | None = self.__dict__.pop("_mixed", None)
         try:
             out = func(*args, **kwargs)
         except RuntimeError as error:
@@ -151,7 +155,9 @@ class ObservingFunctions(TorchFunctionMode):
                     self._moved(args, kwargs, out)
                 elif func in self._factories:
                     reason = "explicit" if kwargs.get("device") is not None else "default"
-                    sim.report_creation(sim.api, out, out.device, reason, name in ("tensor", "as_tensor", "asarray"))
+                    sim.report_creation(
+                        sim.api, out, out.device, reason, name in ("tensor", "as_tensor", "asarray")
+                    )
             return out
         finally:
             sim.api = around
@@ -160,7 +166,9 @@ class ObservingFunctions(TorchFunctionMode):
         sim, tensor = self._sim, args[0]
         place = sim.places.of(tensor)
         if out is not tensor and out.device != tensor.device:
-            wanted = next((a for a in (*args[1:], kwargs.get("device")) if isinstance(a, (str, torch.device))), None)
+            wanted = next(
+                (a for a in (*args[1:], kwargs.get("device")) if isinstance(a, (str, torch.device))), None
+            )
             sim.places.put(out, Place(out.device, True, sim.origin(), sim.marks_of_device(wanted)))
         non_blocking = bool(kwargs.get("non_blocking", False))
         sim.report_move(sim.api, place, out.device, out is tensor, tensor.dtype, out.dtype, non_blocking)
@@ -173,7 +181,6 @@ class ObservingFunctions(TorchFunctionMode):
             sim.report_sync(sim.api, [place])
         with sim.quiet():
             return func(*args, **kwargs)
-
 
 
 class Unobserved(Reports):

@@ -1,13 +1,16 @@
-"""Where each storage lives: logical devices, and how they came to be, kept per storage so that views agree."""
+"""Where each storage lives.
+
+Logical devices, and how they came to be, kept per storage so that views agree.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
+from torch.multiprocessing import reductions
 
 from .devices import ACCELERATORS, HOST, META
 
@@ -20,8 +23,10 @@ _SWEEP_AT = 4096
 class Place:
     """Where a value lives.
 
-    firm: False for what C++ code allocates without a hint of the device; such a value follows its first partner.
-    origins: the user's lines that decided the place, the nearest first. marks: the stand-ins on which it rests.
+    firm: False for what C++ code allocates without a hint of the device; such a value follows its first
+    partner.
+    origins: the user's lines that decided the place, the nearest first. marks: the stand-ins on which it
+    rests.
     """
 
     device: torch.device
@@ -35,13 +40,15 @@ class Place:
         return self is ON_HOST
 
 
+#: A weak reference to a storage; untyped in torch.
+StorageWeakRef: Any = reductions.StorageWeakRef
 ON_HOST = Place(HOST)
 ON_META = Place(META)
 
 
 def merge(places: Iterable[Place], device: torch.device) -> Place:
     """The place of what is computed on `device` from values in these places."""
-    first: Optional[Place] = None
+    first: Place | None = None
     rest: list[Place] = []
     for place in places:
         if first is None:

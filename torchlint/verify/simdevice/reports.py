@@ -17,7 +17,10 @@ from .places import Place, Places, is_accelerator, merge
 
 
 class Reports:
-    """Turns what the modes see into events. `default` names the device that a wait without operands waits for."""
+    """Turns what the modes see into events.
+
+    `default` names the device that a wait without operands waits for.
+    """
 
     def __init__(self, recorder: Recorder, default: str) -> None:
         self.recorder = recorder
@@ -29,6 +32,12 @@ class Reports:
         self.silent = 0
         self.unwaited = 0
         self._marked_devices: dict[int, tuple[Any, frozenset[str]]] = {}
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, *error: Any) -> None:
+        raise NotImplementedError
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
@@ -42,7 +51,9 @@ class Reports:
     # Marks of stand-ins.
 
     def mark(self, value: Any, mark: str) -> Any:
-        """Note that a value is a stand-in; what is derived from it, and placed by it, carries the mark as well.
+        """Note that a value is a stand-in.
+
+        What is derived from it, and placed by it, carries the mark as well.
 
         Tensors and modules are marked in place, devices and their names by identity: use what is returned.
         Containers are gone through. Anything else is returned as it is.
@@ -51,7 +62,11 @@ class Reports:
             return self._mark_device(torch.device(str(value)), frozenset((mark,)))
         if isinstance(value, str) and value.partition(":")[0] in ("cuda", "mps", "xpu", "cpu"):
             return self._mark_device("".join(list(value)), frozenset((mark,)))
-        leaves = itertools.chain(value.parameters(), value.buffers()) if isinstance(value, torch.nn.Module) else None
+        leaves = (
+            itertools.chain(value.parameters(), value.buffers())
+            if isinstance(value, torch.nn.Module)
+            else None
+        )
         for leaf in leaves if leaves is not None else tree_leaves(value):
             if isinstance(leaf, torch.nn.Module):
                 self.mark(leaf, mark)
@@ -127,7 +142,10 @@ class Reports:
     def report_copy(
         self, api: str, tensor: torch.Tensor, place: Place, device: torch.device, *, waits: bool = True
     ) -> None:
-        """Bytes cross between devices. `waits`: the host waits for a copy to it, as it does unless told otherwise."""
+        """Bytes cross between devices.
+
+        `waits`: the host waits for a copy to it, as it does unless told otherwise.
+        """
         if self.silent:
             return
         detail = {"elements": tensor.numel()}
@@ -165,12 +183,21 @@ class Reports:
             return
         place = self.places.of(tensor)
         self.places.pending.clear()
-        self.recorder.add("race", self.api or api, source="cpu", target="cpu", origins=place.origins, marks=place.marks)
+        self.recorder.add(
+            "race", self.api or api, source="cpu", target="cpu", origins=place.origins, marks=place.marks
+        )
 
     def report_mix(self, api: str, mixed: Mixed) -> None:
         """Operands that live apart; marks and origins are those of the accused ones."""
         operands = tuple(
-            (o.name, str(o.place.device), o.tensor.dim(), o.place.origins, tuple(sorted(o.place.marks)), o.is_in(mixed.accused))
+            (
+                o.name,
+                str(o.place.device),
+                o.tensor.dim(),
+                o.place.origins,
+                tuple(sorted(o.place.marks)),
+                o.is_in(mixed.accused),
+            )
             for o in mixed.operands
         )
         accused = mixed.accused[0].place

@@ -1,10 +1,13 @@
-"""The simulated accelerator: real values on the CPU, each storage tagged with the logical device it lives on."""
+"""The simulated accelerator.
+
+Real values on the CPU, each storage tagged with the logical device it lives on.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -26,8 +29,10 @@ class SimDevice(Reports):
     kind: `cuda`, `mps`, `xpu`, or `none` for a machine without any. count: how many devices (1 for mps).
     files: the names of the files whose lines events name. kinds: the kinds of events to record; None for all.
 
-    Values are computed by the CPU's kernels, so that they agree bit for bit with a run on the CPU. What is simulated
-    is where they live: devices, errors, copies and waits are those of the real backend, times and memory are not.
+    Values are computed by the CPU's kernels, so that they agree bit for bit with a run on the CPU. What is
+    simulated
+    is where they live: devices, errors, copies and waits are those of the real backend, times and memory
+    are not.
 
     Raises ValueError for an unknown kind. Not re-entrant, and for one thread.
     """
@@ -37,8 +42,8 @@ class SimDevice(Reports):
         kind: str = "cuda",
         count: int = 1,
         files: Iterable[str] = ("<replay>",),
-        kinds: Optional[Iterable[str]] = None,
-        recorder: Optional[Recorder] = None,
+        kinds: Iterable[str] | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         super().__init__(recorder or Recorder(files, kinds), f"{kind}:0")
         self.devices = Devices(kind, count)
@@ -50,7 +55,7 @@ class SimDevice(Reports):
         self.in_worker = 0
         self.function_mode = FunctionMode(self)
         self.dispatch_mode = DispatchMode(self)
-        self._stack: Optional[contextlib.ExitStack] = None
+        self._stack: contextlib.ExitStack | None = None
 
     def __enter__(self) -> SimDevice:
         if self._stack is not None:
@@ -86,13 +91,16 @@ class SimDevice(Reports):
         non_blocking: bool = False,
         marks: frozenset[str] = frozenset(),
     ) -> torch.Tensor:
-        """A copy of a tensor on a device, in a storage of its own, differentiable; gradients go back where they belong."""
+        """A copy of a tensor on a device, in a storage of its own, differentiable.
+
+        Gradients go back where they belong.
+        """
         source = self.places.of(tensor)
         if source.device != device:
             self.report_copy(api, tensor, source, device, waits=not non_blocking)
         place = Place(device, True, self.origin(), marks)
         if tensor.requires_grad and torch.is_grad_enabled() and not _in_transform():
-            out: torch.Tensor = ToCopy.apply(tensor, self, place, source)
+            out: torch.Tensor = ToCopy.apply(tensor, self, place, source)  # type: ignore[no-untyped-call]
         else:
             out = self.copied(tensor, place)
         if non_blocking and device == HOST and is_accelerator(source.device):
@@ -142,7 +150,9 @@ class SimDevice(Reports):
         """Sort parallel lists of tensors by logical device and type; the first list decides."""
         groups: dict[Any, tuple[list[list[Any]], list[int]]] = {}
         for i, first in enumerate(lists[0]):
-            tensor = first if first is not None else next(x[i] for x in lists if i < len(x) and x[i] is not None)
+            tensor = (
+                first if first is not None else next(x[i] for x in lists if i < len(x) and x[i] is not None)
+            )
             columns, indices = groups.setdefault(
                 (self.places.device(tensor), tensor.dtype), ([[] for _ in lists], [])
             )
@@ -162,7 +172,7 @@ class ToCopy(torch.autograd.Function):
         return sim.copied(tensor, place)
 
     @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad: torch.Tensor) -> Any:
         return ctx.sim.move(grad, ctx.source.device, "ToCopyBackward"), None, None, None
 
 

@@ -1,4 +1,7 @@
-"""Starts the worker from its path alone: `python -E -B …/torchlint/verify/worker/__main__.py [--jobs N] [--real]`."""
+"""Starts the worker from its path alone.
+
+`python -E -B …/torchlint/verify/worker/__main__.py [--jobs N] [--real]`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import os
 import sys
 import types
 
-#: The package under which the worker's own folder is imported, so that nothing beside it comes onto `sys.path`.
+#: The package under which the worker's own folder is imported, so that nothing beside it comes onto
+#: `sys.path`.
 PACKAGE = "torchlint_replay"
 
 

@@ -21,7 +21,10 @@ class Describer:
         self._observer = observer
 
     def __call__(self, value: Any, digest: bool = False) -> dict[str, Any]:
-        """A dict with `type` and what applies: `device`, `devices`, `dtype`, `shape`, `value`, `items`, `marks`, …"""
+        """A dict with `type` and what applies.
+
+        `device`, `devices`, `dtype`, `shape`, `value`, `items`, `marks`, …
+        """
         with torch._C.DisableTorchFunction(), self._observer.quiet():
             return self._any(value, digest, 0)
 
@@ -39,7 +42,10 @@ class Describer:
         if value is None or isinstance(value, (bool, int, float, str, bytes, torch.dtype)):
             return {"type": type(value).__name__, "value": _plain(value)}
         if isinstance(value, dict) and depth < _MAX_DEPTH:
-            items = {str(k)[:_MAX_TEXT]: self._any(v, digest, depth + 1) for k, v in list(value.items())[:_MAX_ITEMS]}
+            items = {
+                str(k)[:_MAX_TEXT]: self._any(v, digest, depth + 1)
+                for k, v in list(value.items())[:_MAX_ITEMS]
+            }
             return {"type": _class(value), "items": items, "length": len(value)}
         if isinstance(value, (list, tuple)) and depth < _MAX_DEPTH:
             listed = [self._any(v, digest, depth + 1) for v in list(value)[:_MAX_ITEMS]]
@@ -92,7 +98,7 @@ class Describer:
 
 
 def figures(tensors: list[torch.Tensor]) -> dict[str, Any]:
-    """The norm of some tensors taken together, the share of zeros among their elements, whether all are finite."""
+    """The norm of tensors taken together, the share of zeros in them, whether all elements are finite."""
     floats = [t.detach().to("cpu", torch.float64) for t in tensors if t.layout is torch.strided and t.numel()]
     count = sum(t.numel() for t in floats)
     if not count:

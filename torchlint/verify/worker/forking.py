@@ -37,7 +37,7 @@ class _Child:
 
 
 class ForkServer:
-    """Reads requests from standard input, writes answers to `channel`, runs at most `jobs` replays at a time."""
+    """Reads requests from standard input, writes answers to `channel`, runs `jobs` replays at a time."""
 
     def __init__(self, channel: int, jobs: int) -> None:
         self._channel = channel
@@ -151,7 +151,9 @@ class ForkServer:
         _, status = os.waitpid(child.pid, 0)
         del self._running[child.pid]
         shutil.rmtree(child.directory, ignore_errors=True)
-        _write_raw(self._channel, bytes(child.data) if child.data.endswith(b"\n") else encode(_died(child, status)))
+        _write_raw(
+            self._channel, bytes(child.data) if child.data.endswith(b"\n") else encode(_died(child, status))
+        )
 
 
 def _died(child: _Child, status: int) -> dict[str, Any]:
@@ -173,7 +175,10 @@ def _write_raw(channel: int, data: bytes) -> None:
 
 
 def in_child(function: Callable[[], Any]) -> Any:
-    """What a function answers in a forked process, so that nothing it touches stays in this one; None if it dies."""
+    """What a function answers in a forked process, so that nothing it touches stays in this one.
+
+    None if it dies.
+    """
     out, end = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -188,5 +193,3 @@ def in_child(function: Callable[[], Any]) -> Any:
     os.close(out)
     os.waitpid(pid, 0)
     return json.loads(data) if data else None
-
-

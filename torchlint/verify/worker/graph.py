@@ -1,4 +1,7 @@
-"""How large the autograd graph is that the program keeps alive: what grows where a loss is kept with its history."""
+"""How large the autograd graph is that the program keeps alive.
+
+What grows where a loss is kept with its history.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ import torch
 def size() -> dict[str, int]:
     """Nodes that live tensors lead to, and the bytes of what those have saved for backward.
 
-    Counts the tensors that the garbage collector knows: call `gc.freeze()` before the replay, so that it knows few others.
+    Counts the tensors that the garbage collector knows: call `gc.freeze()` before the replay, so that it
+    knows few others.
     """
     with torch._C.DisableTorchFunction():
         roots = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]

@@ -28,7 +28,10 @@ class RequestFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 return None
             module = {"package": True}
         return importlib.machinery.ModuleSpec(
-            name, self, origin=module.get("path"), is_package=bool(module.get("package", self._has_parts(name)))
+            name,
+            self,
+            origin=module.get("path"),
+            is_package=bool(module.get("package", self._has_parts(name))),
         )
 
     def _has_parts(self, name: str) -> bool:

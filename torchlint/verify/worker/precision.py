@@ -2,17 +2,18 @@
 
 Events, all in program order in the answer's `sequence`:
 
-| kind | api | detail |
-| --- | --- | --- |
-| `autocast` | enter, exit | `device`, `dtype`, `enabled` |
-| `scaler` | scale, unscale_, step, update, get_scale | `enabled`, `scale` |
-| `backward` | backward | `factor`: what the loss is scaled by, 1 for nothing; `low`: casts to fp16 in its graph |
-| `gradient` | clip_grad_norm_, clip_grad_value_ | `factor`: what the gradients are still scaled by |
-| `step` | the optimizer's class | `factor`, `through_scaler` |
+- `autocast` (enter, exit): `device`, `dtype`, `enabled`.
+- `scaler` (scale, unscale_, step, update, get_scale): `enabled`, `scale`.
+- `backward`: `factor`, what the loss is scaled by, 1 for nothing; `low`, the casts to fp16 in its graph.
+- `gradient` (clip_grad_norm_, clip_grad_value_): `factor`, what the gradients are still scaled by.
+- `step` (the optimizer's class): `factor`, and `through_scaler`, whether a scaler makes it.
 
-`steps` in the answer: for each optimizer step `{"iteration", "line", "factor", "norm", "zeros", "finite"}` of the
-gradients it uses. `underflow`: for each measured backward pass `{"iteration", "line", "factor", "low", "elements",
-"lost"}`, where `lost` is the share of gradient elements that are zero, but not when the loss is scaled by 65536.
+`steps` in the answer: for each optimizer step `{"iteration", "line", "factor", "norm", "zeros", "finite"}`
+of the
+gradients it uses. `underflow`: for each measured backward pass `{"iteration", "line", "factor", "low",
+"elements",
+"lost"}`, where `lost` is the share of gradient elements that are zero, but not when the loss is scaled by
+65536.
 """
 
 from __future__ import annotations
@@ -89,7 +90,11 @@ class Precision:
 
         @functools.wraps(original)
         def run(context: Any, *args: Any) -> Any:
-            detail = {"device": str(context.device), "dtype": str(context.fast_dtype), "enabled": bool(context._enabled)}
+            detail = {
+                "device": str(context.device),
+                "dtype": str(context.fast_dtype),
+                "enabled": bool(context._enabled),
+            }
             self._add("autocast", name.strip("_"), **detail)
             return original(context, *args)
 
@@ -160,7 +165,10 @@ class Precision:
         return result
 
     def _explore(self, roots: list[torch.Tensor]) -> tuple[float, int, list[Any]]:
-        """What a loss was scaled by, how many casts to fp16 its graph holds, and the leaves that get gradients."""
+        """What a loss was scaled by, how many casts to fp16 its graph holds.
+
+        The leaves that get gradients.
+        """
         factor, low, leaves = 1.0, 0, []
         todo, seen = [t.grad_fn for t in roots], set()
         while todo:
@@ -202,7 +210,7 @@ def _parameters(optimizer: Any) -> list[Any]:
 
 def _casts_to_half(node: Any) -> bool:
     """Whether a copy's result is in fp16: its gradient has that type."""
-    meta = getattr(node, "_input_metadata", None)
+    meta: Any = getattr(node, "_input_metadata", None)
     return bool(meta) and meta[0].dtype == torch.float16
 
 

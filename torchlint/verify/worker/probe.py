@@ -1,4 +1,7 @@
-"""What runs inside of a replay: the methods of `__torchlint__` that probes in the code call, and that stand-ins use."""
+"""What runs inside of a replay.
+
+The methods of `__torchlint__` that probes in the code call, and that stand-ins use.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class Probe:
         self._cap = cap
         self._trusted = trusted
         self._entered: dict[str, int] = {}
-        self.iterations = {id: 0 for id in self._loops}
+        self.iterations = dict.fromkeys(self._loops, 0)
         self.graphs: dict[str, list[dict[str, int]]] = {id: [] for id in self._loops}
         self.watched: dict[str, list[dict[str, Any]]] = {str(w["id"]): [] for w in watch}
 

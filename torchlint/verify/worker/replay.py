@@ -29,6 +29,16 @@ from .probe import Enough, Probe
 from .source import PROBE, compile_text
 
 _TAIL = 4000
+#: What torch says where a call got through to the real device that is not there.
+_GAPS = (
+    "not compiled with CUDA enabled",
+    "not compiled with XPU enabled",
+    "not linked with support for mps",
+    "Cannot access accelerator device",
+    "not implemented for 'Half'",
+    "'Stream' object has no attribute",
+    "'Event' object has no attribute",
+)
 _OWN = __name__.partition(".worker.")[0] + "."
 
 
@@ -75,7 +85,10 @@ def _untrusted() -> AbstractContextManager[Any]:
 
 
 class Replay:
-    """Runs a request. `trusted`: a context in which the worker may do what the guard rails forbid the code."""
+    """Runs a request. `trusted`.
+
+    A context in which the worker may do what the guard rails forbid the code.
+    """
 
     def __init__(
         self, request: Mapping[str, Any], trusted: Callable[[], AbstractContextManager[Any]] = _untrusted
@@ -89,6 +102,7 @@ class Replay:
         limit = int((request.get("limits") or {}).get("events", 4000))
         self._recorder = Recorder(files, request.get("record"), limit)
         self._device, self._observer = _observer(request.get("device") or {}, self._recorder)
+        self._simulates = isinstance(self._observer, SimDevice)
         self._probe = Probe(
             self._observer,
             request.get("loops") or [],
@@ -106,7 +120,7 @@ class Replay:
         started = time.perf_counter()
         outcome: dict[str, Any] = {"status": "ran", "stopped": "", "exception": None, "refusals": []}
         try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):  # type: ignore[type-var]
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 self._execute()
         except Enough as enough:
             outcome["stopped"] = enough.loop
@@ -120,18 +134,33 @@ class Replay:
         except BaseException as error:
             outcome.update(status="raised", exception=self._exception(error))
         seconds = round(time.perf_counter() - started, 4)
-        return {**outcome, **self._seen(), "stdout": out.getvalue(), "stderr": err.getvalue(), "seconds": seconds}
+        return {
+            **outcome,
+            **self._seen(),
+            "stdout": out.getvalue(),
+            "stderr": err.getvalue(),
+            "seconds": seconds,
+        }
 
     def _execute(self) -> None:
         request = self._request
-        main = {"name": "__main__", "source": request["source"], "path": self._path, "lines": request.get("lines")}
+        main = {
+            "name": "__main__",
+            "source": request["source"],
+            "path": self._path,
+            "lines": request.get("lines"),
+        }
         code = self._compile(main)
         given = {PROBE: self._probe}
         finder = RequestFinder(list(request.get("modules") or []), self._compile, given)
-        namespace = {"__name__": request.get("name") or "__main__", "__file__": self._path, "__builtins__": builtins, **given}
-        with _fresh_state(request), finder, self._observer:  # type: ignore[attr-defined]
-            with self._precision or contextlib.nullcontext():
-                exec(code, namespace)
+        namespace = {
+            "__name__": request.get("name") or "__main__",
+            "__file__": self._path,
+            "__builtins__": builtins,
+            **given,
+        }
+        with _fresh_state(request), finder, self._observer, self._precision or contextlib.nullcontext():
+            exec(code, namespace)
 
     def _compile(self, module: Mapping[str, Any]) -> CodeType:
         """The code of the text or of one of its modules. Raises Refused, SyntaxError."""
@@ -163,14 +192,13 @@ class Replay:
         if isinstance(error, SyntaxError) and error.filename in self._recorder.files:
             lines.append([error.filename, error.lineno or 0])
         path, line = lines[-1] if lines else ("", 0)
-        simulated = getattr(error, "simulated", False)
         return {
             "type": type(error).__name__,
             "message": str(error)[:2000],
             "path": path,
             "line": line,
             "lines": lines,
-            "gap": module.startswith(_OWN) and not simulated,
+            "gap": self._simulates and not getattr(error, "simulated", False) and _is_gap(error, module),
         }
 
     def _seen(self) -> dict[str, Any]:
@@ -184,12 +212,25 @@ class Replay:
             "watched": self._probe.watched,
             "unmatched": self._unmatched,
             "loops": {
-                id: {"iterations": n, "graph": self._probe.graphs[id]} for id, n in self._probe.iterations.items()
+                id: {"iterations": n, "graph": self._probe.graphs[id]}
+                for id, n in self._probe.iterations.items()
             },
             "precision": {"steps": precision.steps, "underflow": precision.underflow} if precision else None,
             "device": self._device,
             "torch": torch.__version__,
         }
+
+
+def _is_gap(error: BaseException, module: str) -> bool:
+    """Whether an error tells of something that the simulator lacks.
+
+    Raised by its own code, or by the absent device.
+    """
+    if module.startswith(_OWN) and isinstance(
+        error, (AttributeError, LookupError, NameError, AssertionError)
+    ):
+        return not isinstance(error, IndexError)
+    return any(text in str(error) for text in _GAPS)
 
 
 def _observer(device: Mapping[str, Any], recorder: Recorder) -> tuple[str, Reports]:

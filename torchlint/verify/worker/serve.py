@@ -1,4 +1,7 @@
-"""The worker's two ways to serve: a fork of a warmed process for each replay, or one replay after the other in this one."""
+"""The worker's two ways to serve.
+
+A fork of a warmed process for each replay, or one replay after the other in this one.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,11 @@ GRACE = 2.0
 
 
 def main(arguments: list[str]) -> None:
-    """Serve until standard input ends. `--jobs N`: replays at a time; `--real`: leave the accelerator to them."""
+    """Serve until standard input ends.
+
+    `--jobs N`: replays at a time; `--real`: leave the accelerator to them; `--no-fork`: one after the other
+    in here.
+    """
     jobs = int(arguments[arguments.index("--jobs") + 1]) if "--jobs" in arguments else 1
     real = "--real" in arguments
     if not real:
@@ -33,7 +40,7 @@ def main(arguments: list[str]) -> None:
     from . import warm
 
     warm.load()
-    forks = can_fork()
+    forks = can_fork() and "--no-fork" not in arguments
     if not (real and forks):
         # A process that has run backward next to a real device can't be forked any more.
         warm.train()
@@ -151,7 +158,10 @@ def wall_clock(seconds: float) -> Iterator[None]:
 
 
 def serve_in_turn(channel: int) -> None:
-    """One replay after the other in this process; the parent starts a new one now and then, and after a crash."""
+    """One replay after the other in this process.
+
+    The parent starts a new one now and then, and after a crash.
+    """
     from ..guard import Limits, install
 
     root = tempfile.mkdtemp(prefix="torchlint-")

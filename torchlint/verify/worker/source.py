@@ -27,9 +27,14 @@ def compile_text(
 
 
 class Instrumentation(ast.NodeTransformer):
-    """Puts the probes of a request into a tree. Every probe calls a method of `__torchlint__` (see `probe.py`)."""
+    """Puts the probes of a request into a tree.
 
-    def __init__(self, source: str, loops: Sequence[Mapping[str, Any]], watch: Sequence[Mapping[str, Any]]) -> None:
+    Every probe calls a method of `__torchlint__` (see `probe.py`).
+    """
+
+    def __init__(
+        self, source: str, loops: Sequence[Mapping[str, Any]], watch: Sequence[Mapping[str, Any]]
+    ) -> None:
         self._rows = source.splitlines()
         self._loops = {int(loop["line"]): loop for loop in loops}
         self._watch = list(watch)
@@ -110,7 +115,8 @@ class Instrumentation(ast.NodeTransformer):
 
     def _wrap(self, node: ast.expr, watch: Mapping[str, Any]) -> ast.expr:
         if watch["what"] == "value":
-            return _located(_probe("value", ast.Constant(watch["id"]), node), node)
+            value: ast.expr = _located(_probe("value", ast.Constant(watch["id"]), node), node)
+            return value
         assert isinstance(node, ast.Call)
         func = node.func
         if isinstance(func, ast.Attribute) and not _is_private(func.attr):
@@ -119,7 +125,8 @@ class Instrumentation(ast.NodeTransformer):
         else:
             call = _probe("function", ast.Constant(watch["id"]), func, *node.args)
         call.keywords = node.keywords
-        return _located(call, node)
+        located: ast.expr = _located(call, node)
+        return located
 
     def visit_For(self, node: ast.For) -> Any:
         spec = self._spec(node)
@@ -151,6 +158,7 @@ def _probe(method: str, *arguments: ast.expr) -> ast.Call:
 
 
 def _located(new: Any, old: ast.AST) -> Any:
+    """A new node, with all in it, where an old one stands."""
     return ast.fix_missing_locations(ast.copy_location(new, old))
 
 
@@ -188,9 +196,12 @@ def _relocate(tree: ast.AST, lines: Mapping[str, int] | None) -> None:
         return
     table = {int(k): int(v) for k, v in lines.items()}
     for node in ast.walk(tree):
-        if not hasattr(node, "lineno"):
-            continue
-        start, end = table.get(node.lineno, 0), table.get(node.end_lineno or 0, 0)
-        if (end, node.end_col_offset) < (start, node.col_offset):
-            end, node.end_col_offset = start, node.col_offset
-        node.lineno, node.end_lineno = start, end
+        if isinstance(node, (ast.expr, ast.stmt, ast.ExceptHandler, ast.arg, ast.keyword, ast.alias)):
+            start, end = table.get(node.lineno, 0), table.get(node.end_lineno or 0, 0)
+            if (end, node.end_col_offset or 0) < (start, node.col_offset):
+                end, node.end_col_offset = start, node.col_offset
+            node.lineno, node.end_lineno = start, end
+        elif hasattr(node, "lineno"):
+            # Patterns and type parameters, which Python 3.9 does not know.
+            node.lineno = node.end_lineno = table.get(node.lineno, 0)  # type: ignore[attr-defined]
+            node.end_col_offset = node.col_offset  # type: ignore[attr-defined]

@@ -1,4 +1,7 @@
-"""Brings everything into memory that ordinary training imports late, so that replays need not, and guard rails need not let."""
+"""Brings everything into memory that ordinary training imports late.
+
+So that replays need not, and guard rails need not let.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,18 @@ import contextlib
 import importlib
 import io
 import warnings
+from typing import Any
 
 import torch
 
 _LATE = (
     "torch.distributions torch.func torch.utils.checkpoint torch.utils.data torch.optim.lr_scheduler "
-    "torch.optim.swa_utils torch.nn.utils.parametrizations torch.nn.utils.rnn torch.amp torch.cuda.amp torch.profiler "
-    "torch.serialization torch.jit argparse logging collections copy csv dataclasses datetime enum fractions functools "
-    "glob gzip inspect itertools json linecache math operator os pathlib pickle random re shutil string tempfile time "
+    "torch.optim.swa_utils torch.nn.utils.parametrizations torch.nn.utils.rnn torch.amp torch.cuda.amp "
+    "torch.profiler "
+    "torch.serialization torch.jit argparse logging collections copy csv dataclasses datetime enum "
+    "fractions functools "
+    "glob gzip inspect itertools json linecache math operator os pathlib pickle random re shutil string "
+    "tempfile time "
     "traceback typing unittest zipfile"
 )
 
@@ -27,7 +34,10 @@ def load() -> None:
 
 
 def train() -> None:
-    """Run a few steps: the first optimizer step alone imports hundreds of modules. Not before a fork that uses a device."""
+    """Run a few steps: the first optimizer step alone imports hundreds of modules.
+
+    Not before a fork that uses a device.
+    """
     from torch import nn
 
     with warnings.catch_warnings():
@@ -35,9 +45,10 @@ def train() -> None:
         model = nn.Sequential(nn.Conv1d(1, 2, 1), nn.Flatten(), nn.Linear(4, 2))
         optimizer = torch.optim.AdamW(model.parameters())
         schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
-        for x in torch.utils.data.DataLoader([torch.ones(1, 2)]):
+        for x in torch.utils.data.DataLoader([torch.ones(1, 2)]):  # type: ignore[arg-type]
             with torch.autocast("cpu", dtype=torch.bfloat16):
-                nn.functional.cross_entropy(model(x), torch.zeros(1, dtype=torch.long)).backward()
+                loss: Any = nn.functional.cross_entropy(model(x), torch.zeros(1, dtype=torch.long))
+            loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             schedule.step()
@@ -51,7 +62,10 @@ def train() -> None:
 
 
 def rehearse() -> None:
-    """Run a replay without guard rails, so that what it looks up once and for all is looked up before the forks."""
+    """Run a replay without guard rails.
+
+    So that what it looks up once and for all is looked up before the forks.
+    """
     from .replay import Replay
 
     for kind in ("cuda", "none"):
