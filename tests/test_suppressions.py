@@ -175,7 +175,10 @@ def test_an_unreadable_file_is_silenced_as_a_whole_or_not_at_all() -> None:
         ("x = torch  # torchlint: ignore[DEV900] why  # type: ignore\n", "x = torch  # type: ignore\n"),
         ("x = torch  # a # torchlint: ignore[DEV900]  # b\n", "x = torch  # a # b\n"),
         # one of several codes
-        ("x.cuda()  # torchlint: ignore[DEV900, DEV901] why\n", "x.cuda()  # torchlint: ignore[DEV900] why\n"),
+        (
+            "x.cuda()  # torchlint: ignore[DEV900, DEV901] why\n",
+            "x.cuda()  # torchlint: ignore[DEV900] why\n",
+        ),
         ("x.item()  # torchlint: ignore[DEV900,DEV901]\n", "x.item()  # torchlint: ignore[DEV901]\n"),
         ("x = torch  # noqa: E501, DEV900, F401\n", "x = torch  # noqa: E501, F401\n"),
         ("x = torch  # noqa: E501,DEV900,F401 why\n", "x = torch  # noqa: E501,F401 why\n"),
@@ -266,7 +269,10 @@ def unknown(text: str) -> list[str]:
         ("ignore[]", "The list of codes is empty: write `# torchlint: ignore[CODE]`"),
         ("ignroe", "`ignroe` is nothing that torchlint knows: write `# torchlint: ignore[CODE]`"),
         ("disable=DEV900", "`disable` is nothing that torchlint knows: write `# torchlint: ignore[CODE]`"),
-        ("skip-file[DEV900]", "`skip-file` is nothing that torchlint knows: write `# torchlint: ignore[CODE]`"),
+        (
+            "skip-file[DEV900]",
+            "`skip-file` is nothing that torchlint knows: write `# torchlint: ignore[CODE]`",
+        ),
     ],
 )
 def test_a_suppression_that_is_not_understood_is_reported(comment: str, message: str) -> None:
@@ -325,7 +331,11 @@ words = st.text(st.sampled_from("#[],: DEV90torchlint-ignorefilenoqa\t\"'"), max
 
 
 @settings(deadline=None)
-@given(st.lists(st.one_of(words, st.sampled_from(["# torchlint: ignore[", "# noqa: DEV900", "DEV901]", "ignore"]))))
+@given(
+    st.lists(
+        st.one_of(words, st.sampled_from(["# torchlint: ignore[", "# noqa: DEV900", "DEV901]", "ignore"]))
+    )
+)
 def test_whatever_a_comment_says_its_parts_are_in_it(parts: list[str]) -> None:
     comment = "#" + "".join(parts)
     source = Source(f"x = 1  {comment}\n")
@@ -334,7 +344,9 @@ def test_whatever_a_comment_says_its_parts_are_in_it(parts: list[str]) -> None:
         assert suppression.comment[0] <= suppression.start < suppression.end <= suppression.comment[1]
         for mention in suppression.mentions:
             assert source.text[mention.start : mention.end] == mention.word
-            assert suppression.codes[0] <= mention.start < mention.end <= suppression.codes[1] <= suppression.end
+            assert (
+                suppression.codes[0] <= mention.start < mention.end <= suppression.codes[1] <= suppression.end
+            )
 
 
 @settings(max_examples=200, deadline=None)

@@ -13,6 +13,7 @@ from itertools import combinations
 
 from torchlint.check import CheckOptions, check_source, read
 from torchlint.findings import Edit, FileError, FileResult, Finding, Fix, Safety
+from torchlint.relevance import is_relevant
 from torchlint.source import Unreadable, decode
 from torchlint.splice import rewrite
 
@@ -94,47 +95,49 @@ def _touch(one: Edit, other: Edit) -> bool:
 
 
 def fix_source(
-    data: bytes, path: str, options: CheckOptions, unsafe: bool = False, *, check: Check = check_source
+    data: bytes,
+    path: str,
+    options: CheckOptions,
+    unsafe: bool = False,
+    *,
+    known: FileResult | None = None,
+    check: Check = check_source,
 ) -> FixOutcome:
-    """Apply the fixes of a file's findings, check what comes out, and go on until there is nothing left to apply.
+    """Apply the fixes of a file's findings, check what comes out, and go on until none is left to apply.
 
-    The bytes outside of the edits stay what they are. Where a fix would leave a file that cannot be read, or fixes
-    undo each other, the file is left as it was and that is an error of the outcome.
-    check: stands in for `check_source`.
+    The bytes outside of the edits stay what they are. Where a fix would leave a file that cannot be read, or
+    fixes undo each other, the file is left as it was and that is an error of the outcome.
+    known: the check of `data`, if it has been made. check: stands in for `check_source`.
     """
-    first = result = check(data, path, options)
+    first = result = check(data, path, options) if known is None else known
     current = data
     fixed: list[Finding] = []
     seen = {data}
+
+    def left_alone(why: str, *, internal: bool = True) -> FixOutcome:
+        return FixOutcome(path, data, 0, (), first, (FileError(path, why, internal),))
+
     for _ in range(_ROUNDS):
         edits, applied, _ = choose(result.findings, unsafe)
-        if not applied:
-            return FixOutcome(path, current, len(fixed), tuple(fixed), result)
         codes = ", ".join(sorted({finding.code for finding in applied}))
         try:
-            current = _rewritten(current, path, edits)
+            after = _rewritten(current, path, edits) if edits else current
         except UnicodeError as error:
-            problem = FileError(path, f"the fix of {codes} cannot be written in the file's encoding: {error}")
-            return FixOutcome(path, data, 0, (), first, (problem,))
-        result, before = check(current, path, options), result
-        if _unreadable(result) > _unreadable(before):
-            problem = FileError(
-                path, f"the fix of {codes} would break the file; it was left as it was", internal=True
-            )
-            return FixOutcome(path, data, 0, (), first, (problem,))
-        if current in seen:
-            problem = FileError(
-                path, f"the fixes of {codes} undo each other; the file was left as it was", internal=True
-            )
-            return FixOutcome(path, data, 0, (), first, (problem,))
-        seen.add(current)
+            why = f"the fix of {codes} cannot be written in the file's encoding: {error}"
+            return left_alone(why, internal=False)
+        if after == current:
+            return FixOutcome(path, current, len(fixed), tuple(fixed), result)
+        if after in seen:
+            return left_alone(f"the fixes of {codes} undo each other; the file was left as it was")
+        before, result = result, check(after, path, options)
+        if _unreadable(result, after, path) > _unreadable(before, current, path):
+            return left_alone(f"the fix of {codes} would break the file; it was left as it was")
+        seen.add(after)
+        current = after
         fixed += applied
-    left = (
-        ()
-        if not choose(result.findings, unsafe)[1]
-        else (FileError(path, f"fixes are left after {_ROUNDS} rounds"),)
-    )
-    return FixOutcome(path, current, len(fixed), tuple(fixed), result, left)
+    waiting = choose(result.findings, unsafe)[1]
+    errors = (FileError(path, f"fixes are left after {_ROUNDS} rounds"),) if waiting else ()
+    return FixOutcome(path, current, len(fixed), tuple(fixed), result, errors)
 
 
 def _rewritten(data: bytes, path: str, edits: Sequence[Edit]) -> bytes:
@@ -145,9 +148,15 @@ def _rewritten(data: bytes, path: str, edits: Sequence[Edit]) -> bytes:
     return program.rewritten(edits)
 
 
-def _unreadable(result: FileResult) -> int:
-    """How many parts of the file could not be read."""
-    return int(str(result.extra.get("unreadable", 0)))
+def _unreadable(result: FileResult, data: bytes, path: str) -> int:
+    """How many parts of a file could not be read; a file without triggers has been checked without reading it."""
+    count = int(str(result.extra.get("unreadable", 0)))
+    if count or is_relevant(data):
+        return count
+    try:
+        return len(read(data, path).parse()[1])
+    except Unreadable:
+        return 1
 
 
 # ---- files -------------------------------------------------------------------------------------------------
