@@ -149,7 +149,7 @@ def test_verbose_tells_of_the_run_on_standard_error(project: Path) -> None:
     (project / "a.py").write_text("fine = 1\n")
     result = run("-v")
     assert f"torchlint: settings from {project / 'torchlint.toml'}\n" in result.stderr
-    assert "torchlint: 1 files: " in result.stderr
+    assert "torchlint: 1 file: " in result.stderr
     assert result.stdout == "No problems in 1 file.\n"
 
 
@@ -417,6 +417,15 @@ def test_rules_as_json() -> None:
     record = next(record for record in records if record["code"] == "DEV101")
     assert record["name"] == "discarded-move"
     assert record["sections"]["Example"]
+
+
+def test_a_rule_documented_in_its_own_way_is_shown_as_it_is(project: Path) -> None:
+    rule = (
+        'class Free(Rule):\n    """Free.\n\n    Speech\n    """\n    code, name = "HSE007", "free-speech"\n'
+    )
+    (project / "house_rules.py").write_text(f"{HOUSE.read_text()}\n\n{rule}")
+    assert run("--explain", "HSE007").stdout == "HSE007 free-speech\n\nFree.\n\nSpeech\n"
+    assert "HSE007  free-speech" in run("--rules").stdout
 
 
 def test_the_shell_completes_codes_and_names() -> None:

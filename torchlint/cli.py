@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 import click
 
 from torchlint import __version__
+from torchlint.terminal import Failure, Progress, say, write, write_bytes, write_file
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -21,18 +22,12 @@ if TYPE_CHECKING:
     from torchlint.settings import Settings
 
 #: Exit codes: nothing (bad enough) found; findings, or files that can't be checked; wrong use or our fault.
-CLEAN, FINDINGS, FAILURE = 0, 1, 2
+CLEAN, FINDINGS, FAILURE = 0, 1, Failure.exit_code
 INTERRUPTED = 130
 
 #: The path that stands for standard input, and its name in reports where none is given.
 _STDIN = "-"
 _STDIN_NAME = "<stdin>"
-
-
-class Failure(click.ClickException):
-    """Wrong use, or what else stops a run; shown as one line."""
-
-    exit_code = FAILURE
 
 
 class _Option(click.Option):
@@ -50,8 +45,8 @@ class _Command(click.Command):
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
-                groups.setdefault(getattr(param, "group", "Other"), []).append(record)
+            if record is not None and not isinstance(param, click.Argument):
+                groups.setdefault(getattr(param, "group", _HELP), []).append(record)
         for group, records in groups.items():
             with formatter.section(group):
                 formatter.write_dl(records)
@@ -328,7 +323,7 @@ def _settings(options: _Options, cwd: str) -> Settings:
         confidence=options.confidence,
     )
     if options.verbose and settings.source:
-        _say(f"settings from {settings.source}")
+        say(f"settings from {settings.source}")
     return settings
 
 
@@ -340,7 +335,7 @@ def _explain(options: _Options, settings: Settings) -> int:
     catalogue = Catalogue(load_rules(settings))
     codes = catalogue.expand(options.explain or "", "--explain")[1]
     colored = _wants_color(options, sys.stdout)
-    _write("\n".join(explain(catalogue.rules[code], colored) for code in sorted(codes)))
+    write("\n".join(explain(catalogue.rules[code], colored) for code in sorted(codes)))
     return CLEAN
 
 
@@ -352,16 +347,16 @@ def _list_rules(settings: Settings, output_format: str) -> int:
     if output_format == "json":
         import json
 
-        _write(json.dumps(list(records(rules.values())), indent=2) + "\n")
+        write(json.dumps(list(records(rules.values())), indent=2) + "\n")
     else:
-        _write(table(rules))
+        write(table(rules))
     return CLEAN
 
 
 def _show_settings(settings: Settings) -> int:
     from torchlint.run import Plan
 
-    _write(Plan(settings).describe())
+    write(Plan(settings).describe())
     return CLEAN
 
 
@@ -375,9 +370,9 @@ def _show_placement(options: _Options) -> int:
     except CannotShow as error:
         raise Failure(str(error)) from error
     if options.output_file is None:
-        _write(text)
+        write(text)
     else:
-        _write_file(options.output_file, text)
+        write_file(options.output_file, text)
     return CLEAN
 
 
@@ -400,13 +395,13 @@ def _check_paths(options: _Options, settings: Settings, cwd: str) -> int:
     except MissingPath as error:
         raise Failure(str(error)) from error
     if options.show_files:
-        _write("".join(f"{source.path}\n" for source in sources))
+        write("".join(f"{source.path}\n" for source in sources))
         return CLEAN
     if not sources and not options.quiet:
-        _say(f"no Python files or notebooks to check in {', '.join(paths)}")
+        say(f"no Python files or notebooks to check in {', '.join(paths)}")
     from torchlint.run import Plan, check_files
 
-    with _Progress(not options.quiet) as progress:
+    with Progress(not options.quiet) as progress:
         outcome = check_files(
             sources,
             Plan(settings, _cache_folder(options, settings)),
@@ -434,7 +429,7 @@ def _check_stdin(options: _Options, settings: Settings, cwd: str) -> int:
         source.file, settings.root, False
     )
     if options.show_files:
-        _write("" if excluded else f"{source.path}\n")
+        write("" if excluded else f"{source.path}\n")
         return CLEAN
     if excluded:
         outcome, fixed = Outcome((), 0), data
@@ -444,7 +439,7 @@ def _check_stdin(options: _Options, settings: Settings, cwd: str) -> int:
         )
         outcome = Outcome((checked,), 1)
     if mode is Mode.FIX:
-        _write_bytes(fixed)
+        write_bytes(fixed)
     return _finish(options, outcome, time.monotonic() - began, report_to_stderr=mode is Mode.FIX)
 
 
@@ -467,7 +462,7 @@ def _cache_folder(options: _Options, settings: Settings) -> str | None:
 
 def _finish(options: _Options, outcome: Outcome, seconds: float, report_to_stderr: bool = False) -> int:
     """Write the report and say how to exit."""
-    from torchlint.report import Run
+    from torchlint.report import Run, count
     from torchlint.run import Mode
 
     mode = _mode(options)
@@ -482,9 +477,9 @@ def _finish(options: _Options, outcome: Outcome, seconds: float, report_to_stder
         unsafe_fixes=options.unsafe_fixes,
     )
     if options.verbose:
-        _say(
-            f"{outcome.files} files: {outcome.skipped} without torch, {outcome.cached} known from an earlier "
-            f"run, {outcome.processes} processes, {seconds:.2f} s"
+        say(
+            f"{count(outcome.files, 'file')}: {outcome.skipped} without torch, {outcome.cached} known from "
+            f"earlier runs; {outcome.processes} at a time; {seconds:.2f} s"
         )
     if mode is Mode.DIFF:
         _report_diff(options, outcome, run)
@@ -518,11 +513,11 @@ def _report(options: _Options, run: Run, stream: IO[str]) -> None:
     if says_it:
         text += f"{chr(10) if text else ''}{closing(run)}\n"
     if file:
-        _write_file(file, text)
+        write_file(file, text)
     else:
-        _write(text, stream)
+        write(text, stream)
     if not options.quiet and (file or (kind != "json" and not says_it)):
-        _say(closing(run))
+        say(closing(run))
 
 
 def _wants_color(options: _Options, stream: IO[str] | None) -> bool:
@@ -535,16 +530,16 @@ def _wants_color(options: _Options, stream: IO[str] | None) -> bool:
 def _report_diff(options: _Options, outcome: Outcome, run: Run) -> None:
     diff = "".join(checked.diff for checked in outcome.checked)
     if options.output_file is not None:
-        _write_file(options.output_file, diff)
+        write_file(options.output_file, diff)
     else:
-        _write(_paint_diff(diff) if _wants_color(options, sys.stdout) else diff)
+        write(_paint_diff(diff) if _wants_color(options, sys.stdout) else diff)
     for result in run.results:
         for error in result.errors:
-            _say(f"{error.path}: {error.message}")
+            say(f"{error.path}: {error.message}")
     if not options.quiet:
         from torchlint.report import count
 
-        _say(f"would fix {count(run.fixed, 'problem')} in {count(run.fixed_files, 'file')}")
+        say(f"would fix {count(run.fixed, 'problem')} in {count(run.fixed_files, 'file')}")
 
 
 def _paint_diff(diff: str) -> str:
@@ -553,74 +548,3 @@ def _paint_diff(diff: str) -> str:
     return "\n".join(
         f"\x1b[{styles[line[0]]}m{line}\x1b[0m" if line[:1] in styles else line for line in lines
     )
-
-
-# ---- streams -----------------------------------------------------------------------------------------------
-
-
-def _say(text: str) -> None:
-    """Chatter: to standard error, so that findings stay alone on standard output."""
-    click.echo(f"torchlint: {text}", err=True)
-
-
-def _write(text: str, stream: IO[str] | None = None) -> None:
-    """Write to standard output (or `stream`); quietly gives up where nobody reads it any more."""
-    target = sys.stdout if stream is None else stream
-    encoding = getattr(target, "encoding", None) or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeError:
-        text = text.encode(encoding, "backslashreplace").decode(encoding)
-    try:
-        # Whether there are colours has been decided; click must not take them away again.
-        click.echo(text, file=target, nl=False, color=True)
-        target.flush()
-    except BrokenPipeError:
-        _discard_stdout()
-
-
-def _write_bytes(data: bytes) -> None:
-    stream = sys.stdout.buffer
-    try:
-        stream.write(data)
-        stream.flush()
-    except BrokenPipeError:
-        _discard_stdout()
-
-
-def _discard_stdout() -> None:
-    """Let what Python still flushes at its end go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _write_file(file: str, text: str) -> None:
-    try:
-        with open(file, "w", encoding="utf-8", errors="backslashreplace", newline="") as opened:
-            opened.write(text)
-    except OSError as error:
-        raise Failure(f"--output-file {file}: {error.strerror or error}") from error
-
-
-class _Progress:
-    """How far a run is, on one line of standard error, if that is a terminal and the run takes a while."""
-
-    _AFTER = 1.0
-    _EVERY = 0.1
-
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted and sys.stderr.isatty()
-        self._next = time.monotonic() + self._AFTER
-        self._shown = False
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
-
-    def __call__(self, done: int, total: int) -> None:
-        if self._wanted and time.monotonic() >= self._next:
-            self._next = time.monotonic() + self._EVERY
-            self._shown = True
-            click.echo(f"\r\x1b[Kchecked {done} of {total} files", nl=False, err=True)

@@ -130,8 +130,12 @@ def explain(rule: type[Rule], color: bool = False) -> str:
     def bold(text: str) -> str:
         return f"\x1b[1m{text}\x1b[0m" if color else text
 
-    parts = [f"{bold(f'{rule.code} {rule.name}')} ({_nature(rule)})", "", summary(rule)]
-    for heading, body in sections(rule).items():
+    try:
+        texts = sections(rule)
+        parts = [f"{bold(f'{rule.code} {rule.name}')} ({_nature(rule)})", "", summary(rule)]
+    except ValueError:  # a rule of the user's, documented in a way of its own
+        return f"{bold(f'{rule.code} {rule.name}')}\n\n{cleandoc(rule.__doc__ or '')}\n"
+    for heading, body in texts.items():
         parts += ["", bold(heading), *(f"    {line}" if line else "" for line in body.split("\n"))]
     return "\n".join(parts) + "\n"
 
@@ -168,8 +172,10 @@ def table(rules: Mapping[str, type[Rule]]) -> str:
 def records(rules: Iterable[type[Rule]]) -> Iterator[dict[str, object]]:
     """What there is to know about each rule, as `--rules --output-format json` prints it."""
     for rule in rules:
-        safety = fix_safety(rule)
-        texts = sections(rule)
+        try:
+            texts, safety = sections(rule), fix_safety(rule)
+        except ValueError:  # documented in a way of its own
+            texts, safety = {}, None
         yield {
             "code": rule.code,
             "name": rule.name,
