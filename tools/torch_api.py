@@ -24,6 +24,7 @@ from torch.utils._device import _device_constructors
 
 from tools import torch_by_hand, torch_probe, torch_signatures
 from tools.torch_signatures import Signature
+from torchlint.placement import torch_api
 
 OUTPUT = Path(__file__).parent.parent / "torchlint" / "placement" / "torch_api.json"
 _STUBS = Path(torch.__file__).parent / "_C"
@@ -266,12 +267,8 @@ def collect() -> dict[str, Any]:
             for n, c in by_class.items()
             if issubclass(c, (scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau))
         },
-        "other_tensor_attributes": {n for n in dir(torch.Tensor) if not _is_private(n)}.difference(
-            by_method, tensor_data
-        ),
-        "module_attributes": (
-            n for n in {*dir(torch.nn.Module), *vars(torch.nn.Module())} if not _is_private(n)
-        ),
+        "other_tensor_attributes": _public(dir(torch.Tensor)).difference(by_method, tensor_data),
+        "own_module_attributes": _public([*dir(torch.nn.Module), *vars(torch.nn.Module())]),
     }
     return {
         "torch": torch.__version__.partition("+")[0],
@@ -323,8 +320,10 @@ def _flags(name: str, probed: torch_probe.Probed) -> list[str]:
     return probed.flags[name]
 
 
-def _is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__")
+def _public(names: Iterable[str]) -> set[str]:
+    """Public names and special methods, but for what every class has; that differs between Pythons."""
+    general = {*dir(type("Empty", (), {})), *torch_api.OF_EVERY_OBJECT}
+    return {n for n in names if (not n.startswith("_") or n.startswith("__")) and n not in general}
 
 
 def _takes_device(value: type) -> bool:

@@ -206,6 +206,12 @@ DISTINGUISHING: frozenset[str]
 #: Calls of torch.cuda, torch.mps, torch.xpu and torch.backends by what they do without that vendor.
 VENDOR: Mapping[str, VendorCall]
 
+#: Attributes of every object and class, in some version of Python.
+OF_EVERY_OBJECT = frozenset(dir(object)).union(
+    ("__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__dict__", "__doc__"),
+    ("__firstlineno__", "__getstate__", "__module__", "__static_attributes__", "__weakref__"),
+)
+
 
 @functools.cache
 def _data() -> dict[str, Any]:
@@ -235,9 +241,10 @@ def _compute(name: str) -> Any:
         case "ON_CPU" | "CPU_ALLOWED":
             return {key: tuple(names) for key, names in data["maps"][name.lower()].items()}
         case "TENSOR_ATTRIBUTES":
-            return frozenset(
-                (*data["methods"], *data["attributes"], *data["sets"]["other_tensor_attributes"])
-            )
+            names = (*data["methods"], *data["attributes"], *data["sets"]["other_tensor_attributes"])
+            return OF_EVERY_OBJECT.union(names)
+        case "MODULE_ATTRIBUTES":
+            return OF_EVERY_OBJECT.union(data["sets"]["own_module_attributes"])
         case "DISTINGUISHING":
             return _compute("TENSOR_ATTRIBUTES") - _compute("MODULE_ATTRIBUTES")
         case "ATTRIBUTES":
