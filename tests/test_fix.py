@@ -18,9 +18,8 @@ from torchlint.check import CheckOptions
 from torchlint.findings import Confidence, Edit, FileResult, Finding, Fix, Position, Range, Safety, Severity
 from torchlint.fix import FixOutcome, apply_fixes, fix_source, unified_diff, write_atomically
 from torchlint.rule import NodeEdit, NodeFix
-from torchlint.source import Unreadable, parse
+from torchlint.source import Lines, Unreadable, parse
 from torchlint.splice import rewrite, without_line
-from torchlint.source import Lines
 
 START = Range(Position(1, 1), Position(1, 1))
 

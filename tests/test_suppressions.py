@@ -284,7 +284,7 @@ def test_a_suppression_that_is_not_understood_is_reported(comment: str, message:
 
 
 def test_the_place_of_an_unknown_code_is_the_code() -> None:
-    (finding,) = [f for f in check("x.cuda()  # torchlint: ignore[DEV900, E1]\n", CUDA).findings]
+    (finding,) = list(check("x.cuda()  # torchlint: ignore[DEV900, E1]\n", CUDA).findings)
     assert (finding.code, finding.range.start.column, finding.range.end.column) == ("DEV003", 39, 41)
 
 

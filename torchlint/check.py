@@ -146,7 +146,8 @@ def _check(
     except Unreadable as refused:
         problems = [refused]
     else:
-        judged = judge(program, module, path, options, active, observe, keep_hidden=suppressions is not None)
+        readable = program.without(problems)
+        judged = judge(readable, module, path, options, active, observe, keep_hidden=suppressions is not None)
         candidates += judged.candidates
         errors += judged.errors
     for problem in problems:

@@ -244,7 +244,7 @@ class _Resolver:
         if index:
             end = self.found.span(body[index - 1])[1]
             at = lines.end(lines.position(end).line)
-            gap = "\n" if _imports(body[index - 1]) else "\n\n"
+            gap = "\n\n" if _is_docstring(body[index - 1]) else "\n"
             yield at, at, f"{gap}{text}"
             return
         first = number = lines.position(self._start(body[0])).line
@@ -265,16 +265,25 @@ def _imports(statement: cst.CSTNode) -> bool:
 def _preamble(body: Sequence[cst.CSTNode]) -> int:
     """How many statements a module opens with that are its docstring, imports or (in a notebook) magics."""
     count = 0
-    for statement in body:
-        value = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-        literal = isinstance(value, cst.Expr) and (
-            (count == 0 and isinstance(value.value, (cst.SimpleString, cst.ConcatenatedString)))
-            or (isinstance(value.value, cst.Name) and value.value.value == "_")
-        )
-        if not literal and not _imports(statement):
+    while count < len(body):
+        statement = body[count]
+        docstring = count == 0 and _is_docstring(statement)
+        if not (docstring or _imports(statement) or _is_expression(statement, cst.Name, "_")):
             break
         count += 1
     return count
+
+
+def _is_docstring(statement: cst.CSTNode) -> bool:
+    return _is_expression(statement, cst.SimpleString) or _is_expression(statement, cst.ConcatenatedString)
+
+
+def _is_expression(statement: cst.CSTNode, kind: type, value: str | None = None) -> bool:
+    """Whether a statement is an expression of a kind and nothing else, with this value if one is given."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    if not isinstance(small, cst.Expr) or not isinstance(small.value, kind):
+        return False
+    return value is None or getattr(small.value, "value", None) == value
 
 
 _Binding = tuple[str, str, str]  # the module imported from (or none), the name, the name it gets (or none)

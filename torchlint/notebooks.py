@@ -7,7 +7,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, Any
@@ -61,12 +61,19 @@ class Notebook:
                 start = self.lines.offset(refusal.range.start)
                 index, range = self.locate(start, max(start, self.lines.offset(refusal.range.end)))
                 raise Unreadable(refusal.message, range, fault=refusal.fault, cell=index) from None
-        # Without the bad cells; all others keep their places.
-        pieces = list(self.text)
+        return parse(self.without(problems.values()).text), list(problems.values())
+
+    def without(self, problems: Iterable[Unreadable]) -> Notebook:
+        indices = {problem.cell for problem in problems}
+        text = list(self.text)
+        cells = []
         for cell in self.cells:
-            if cell.index in problems:
-                pieces[cell.start : cell.start + len(cell.text)] = _blank(cell.python)
-        return parse("".join(pieces)), list(problems.values())
+            if cell.index in indices:
+                start, end = cell.start - len(_heading(cell.python)), cell.start + len(cell.text)
+                text[start:end] = _blank(self.text[start:end])
+                cell = replace(cell, python=_blank(cell.python))
+            cells.append(cell)
+        return Notebook(self.data, tuple(cells), "".join(text))
 
     def locate(self, start: int, end: int) -> tuple[int | None, Range]:
         cell = self._cell(start)
@@ -168,8 +175,8 @@ def _source_of(cell: Any) -> str | None:
 
 def _heading(python: str) -> str:
     """What has to stand before a cell: IPython takes away the indentation of one whose first line is indented."""
-    first = next((line for line in python.split("\n") if line.strip()), "")
-    return "if 1:\n" if first[:1] in (" ", "\t") and not first.lstrip().startswith("#") else ""
+    first = next((line for line in python.split("\n") if line.strip() and line.lstrip()[0] != "#"), "")
+    return "if 1:\n" if first[:1] in (" ", "\t") else ""
 
 
 def _problem(cell: Cell) -> Unreadable | None:
@@ -342,13 +349,20 @@ def _literal(old: str, new: str, document: str) -> str:
     if not old.startswith("["):
         return dump(new)
     spans = list(_elements(old, 0))
-    known = {json.loads(old[start:end]): old[start:end] for start, end in spans}
+    literals = [old[start:end] for start, end in spans]
+    before: list[str] = []
+    after: list[str] = []
+    lines = [json.loads(literal) for literal in literals]
+    while lines and new.startswith(lines[0]) and (lines[0].endswith("\n") or new == lines[0]):
+        new = new[len(lines.pop(0)) :]
+        before.append(literals.pop(0))
+    while lines and new.endswith(lines[-1]) and new[: len(new) - len(lines[-1])][-1:] in ("", "\n"):
+        new = new[: len(new) - len(lines.pop())]
+        after.insert(0, literals.pop())
+    known = dict(zip(lines, literals, strict=True))
+    changed = [known.get(line) or dump(line) for line in re.findall(r"[^\n]*\n|[^\n]+", new)]
     opening = old[1 : spans[0][0]] if spans else ""
     closing = old[spans[-1][1] : -1] if spans else ""
     between = old[spans[0][1] : spans[1][0]] if len(spans) > 1 else f",{opening or ' '}"
-    lines = re.findall(r"[^\n]*\n|[^\n]+", new)
-    return (
-        f"[{opening}{between.join(known.get(line) or dump(line) for line in lines)}{closing}]"
-        if lines
-        else "[]"
-    )
+    written = between.join([*before, *changed, *after])
+    return f"[{opening}{written}{closing}]" if written else "[]"

@@ -51,7 +51,13 @@ class Program(Protocol):
         """The lines of that text."""
 
     def parse(self) -> tuple[cst.Module, list[Unreadable]]:
-        """The tree, and the parts that had to be left out of it. Raises Unreadable where there is no tree."""
+        """The tree, and what is wrong with the parts that are left out of it.
+
+        Raises Unreadable where nothing can be read.
+        """
+
+    def without(self, problems: Iterable[Unreadable]) -> Program:
+        """The program that the tree is of: parts that cannot be read are blank, all others keep their places."""
 
     def locate(self, start: int, end: int) -> tuple[int | None, Range]:
         """The cell and the range, as people see them, of a span of the text."""
@@ -132,6 +138,9 @@ class Source:
 
     def parse(self) -> tuple[cst.Module, list[Unreadable]]:
         return parse(self.text), []
+
+    def without(self, problems: Iterable[Unreadable]) -> Source:
+        return self
 
     def locate(self, start: int, end: int) -> tuple[int | None, Range]:
         return None, self.lines.range(start, end)
