@@ -156,7 +156,7 @@ def _target(
     dtype = None
     given = arguments.find("device") or arguments.find("other")
     for operand in arguments.positional:
-        if operand.value.kind is Kind.DTYPE or (dotted(operand.node) or "").endswith("dtype"):  # type: ignore[arg-type]
+        if operand.value.kind is Kind.DTYPE or (dotted(operand.node) or "").endswith("dtype"):
             dtype = operand.value.name or "unknown"
         elif given is None:
             given = operand

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import libcst as cst
 
@@ -43,14 +44,14 @@ def observe(module: cst.Module, path: str, project: Project | None = None) -> Ob
 def interpret(run: Interpreter) -> None:
     """Run a module's statements and what they define. A fault in one definition leaves the others."""
     for statement in run.module.body:
-        _guarded(run, statement, lambda statement=statement: run.block([statement], run.globals))
+        _guarded(run, statement, partial(run.block, [statement], run.globals))
     seen = 0
     while seen < len(run.functions) or any(c.state == "new" for c in run.classes):
         for cls in list(run.classes):
-            _guarded(run, cls.node, lambda cls=cls: analyse(cls))
+            _guarded(run, cls.node, partial(analyse, cls))
         for function in list(run.functions[seen:]):
             seen += 1
-            _guarded(run, function.node, lambda function=function: summarise(function))
+            _guarded(run, function.node, partial(summarise, function))
 
 
 def _guarded(run: Interpreter, node: cst.CSTNode, step: Callable[[], object]) -> None:

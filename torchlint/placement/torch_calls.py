@@ -74,7 +74,7 @@ def torch_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
     if name in torch_api.CREATES:
         return create(run, name, node, arguments)
     if name in torch_api.FOLLOWS_TEMPLATE:
-        return _like(run, name, node, arguments)
+        return _like(run, name, node, arguments, env)
     if name in torch_api.MODULES:
         return _build_module(run, name, node, arguments)
     if name in torch_api.OPTIMIZERS:
@@ -262,7 +262,7 @@ def _rank_of_creation(name: str, node: cst.Call, arguments: Arguments) -> int | 
 
 
 @_api("torch.zeros_like", "torch.ones_like", "torch.empty_like", "torch.full_like", "torch.rand_like", "torch.randn_like", "torch.randint_like")
-def _like(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env | None = None) -> Value:
+def _like(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     template = arguments.value("input", torch_api.FOLLOWS_TEMPLATE.get(name, 0)) or UNKNOWN
     device = arguments.find("device")
     if device is not None:

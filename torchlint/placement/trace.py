@@ -81,8 +81,8 @@ def trace(module: cst.Module, observation: Observation) -> dict[int, list[Spot]]
     for event in observation.events:
         if isinstance(event, Move) and event.moves_device:
             before = event.value.places
-            source = (device_of(before), place_in_words(before))
-            raw.append((event.node, "move", words(event.receiver), event.target, source))
+            came_from = (device_of(before), place_in_words(before))
+            raw.append((event.node, "move", words(event.receiver), event.target, came_from))
         elif isinstance(event, Create):
             raw.append((event.node, "create", event.api, event.value.places, None))
         elif isinstance(event, Mix):

@@ -105,8 +105,9 @@ class FileUsage:
         elif type(node) is cst.ImportFrom and node.module is not None and not isinstance(node.names, cst.ImportStar):
             if (dotted(node.module) or "").split(".")[0] == "torch" and not node.relative:
                 for alias in node.names:
-                    name = alias.asname.name if alias.asname else alias.name
-                    self.torch_names.add(name.value)  # type: ignore[arg-type]
+                    name = dotted(alias.asname.name if alias.asname else alias.name)
+                    if name is not None:
+                        self.torch_names.add(name)
 
     def _function(self, node: cst.FunctionDef, scope: Usage, loop: cst.CSTNode | None) -> None:
         inner = self.scopes[id(node)] = Usage()
