@@ -73,8 +73,6 @@ def torch_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
         name_device(run, device.node, device.value, "literal", name)
     if name in torch_api.CREATES:
         return create(run, name, node, arguments)
-    if name in torch_api.FOLLOWS_TEMPLATE:
-        return _like(run, name, node, arguments, env)
     if name in torch_api.MODULES:
         return _build_module(run, name, node, arguments)
     if name in torch_api.OPTIMIZERS:
