@@ -199,7 +199,7 @@ def test_diff_shows_and_writes_nothing(project: Path) -> None:
     (project / "a.py").write_text("banned = risky\n")
     result = run("--diff")
     assert "-banned = risky\n+allowed = risky\n" in result.stdout
-    assert result.stderr == "torchlint: would fix 1 problem in 1 file\n"
+    assert result.stderr == "torchlint: would fix 1 problem in 1 file; 1 more with --unsafe-fixes\n"
     assert result.exit_code == 1
     assert "+allowed = bold\n" in run("--diff", "--unsafe-fixes").stdout
     assert (project / "a.py").read_text() == "banned = risky\n"

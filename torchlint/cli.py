@@ -537,9 +537,12 @@ def _report_diff(options: _Options, outcome: Outcome, run: Run) -> None:
         for error in result.errors:
             say(f"{error.path}: {error.message}")
     if not options.quiet:
-        from torchlint.report import count
+        from torchlint.findings import Safety
+        from torchlint.report import count, fixable
 
-        say(f"would fix {count(run.fixed, 'problem')} in {count(run.fixed_files, 'file')}")
+        unsafe = 0 if options.unsafe_fixes else fixable(run.findings, Safety.UNSAFE)
+        more = f"; {unsafe} more with --unsafe-fixes" if unsafe else ""
+        say(f"would fix {count(run.fixed, 'problem')} in {count(run.fixed_files, 'file')}{more}")
 
 
 def _paint_diff(diff: str) -> str:
