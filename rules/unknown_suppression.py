@@ -9,8 +9,8 @@ class UnknownSuppression(Rule):
     """A suppression comment names no rule, or is written in a way that torchlint does not understand.
 
     What it does
-        Reports codes and names in `# torchlint: ignore[...]` that no rule has, with the nearest that one has, and
-        comments that begin with `torchlint:` and look like a suppression, but are none, such as
+        Reports codes and names in `# torchlint: ignore[...]` that no rule has, with the nearest that one has,
+        and comments that begin with `torchlint:` and look like a suppression, but are none, such as
         `# torchlint: disable=DEV101`.
 
     Why it matters

@@ -10,8 +10,9 @@ class UnreadableFile(Rule):
     """A file cannot be read as Python, so nothing in it was checked.
 
     What it does
-        Reports, once, a file that does not parse, is not in its declared encoding (UTF-8 if it declares none) or is
-        binary; in a notebook, each cell that does not parse. The other files and cells are checked all the same.
+        Reports, once, a file that does not parse, is not in the encoding that it declares (UTF-8 if it
+        declares none) or is binary; in a notebook, each cell that does not parse. All other files and cells
+        are checked all the same.
 
     Why it matters
         A file that is left out in silence looks as if it had been found clean.

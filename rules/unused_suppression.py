@@ -9,10 +9,10 @@ class UnusedSuppression(Rule):
     """A comment suppresses a finding that is not there.
 
     What it does
-        Reports `# torchlint: ignore[...]`, `# torchlint: ignore-file[...]` and `# noqa: DEV...` where no finding has
-        the code. Only codes of rules that ran, over the whole file, are judged. `# torchlint: ignore` without codes
-        is judged only if every rule ran; `# torchlint: ignore-file` without codes and `# noqa` without codes never
-        are.
+        Reports `# torchlint: ignore[...]`, `# torchlint: ignore-file[...]` and `# noqa: DEV...` where no
+        finding has the code. Only codes of rules that ran, over the whole file, are judged. An `ignore` without
+        codes is judged only if every rule ran; an `ignore-file` without codes never is, and `# noqa` without
+        codes is left to other linters.
 
     Why it matters
         What it was for has been mended, or never was; the next finding on that line would be hidden by it.
@@ -30,7 +30,8 @@ class UnusedSuppression(Rule):
         x = x + 1
 
     Fix
-        Safe. Removes the code, or the comment with its reason if no code is left; other text in the comment stays.
+        Safe. Removes the code, or the comment with its reason if no code is left; other text in the comment
+        stays.
     """
 
     code = "DEV002"

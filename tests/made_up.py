@@ -73,7 +73,11 @@ OWN = {code: found for code, found in find_rules().items() if code.startswith("D
 
 
 def check(
-    data: str | bytes, *rules: type[Rule], path: str = "train.py", only: Iterable[str] | None = None, **options: Any
+    data: str | bytes,
+    *rules: type[Rule],
+    path: str = "train.py",
+    only: Iterable[str] | None = None,
+    **options: Any,
 ) -> FileResult:
     """Check with made up rules and the linter's own. only: the codes that are on."""
     known = OWN | {each.code: each for each in rules}

@@ -26,12 +26,16 @@ CUDA = rule("cuda", 900)
 # ---- whether to look at all
 
 
-@pytest.mark.parametrize("data", [b"", b"x = 1\n", b"import numpy\n\ndef f(x):\n    return x + 1\n", b"backwards"])
+@pytest.mark.parametrize(
+    "data", [b"", b"x = 1\n", b"import numpy\n\ndef f(x):\n    return x + 1\n", b"backwards"]
+)
 def test_a_file_without_a_trigger_is_not_relevant(data: bytes) -> None:
     assert not is_relevant(data)
 
 
-@pytest.mark.parametrize("data", [b"import torch", b"x.to(d)", b"loss.item()", b"loss.backward()", b"m.cuda()", b"\0"])
+@pytest.mark.parametrize(
+    "data", [b"import torch", b"x.to(d)", b"loss.item()", b"loss.backward()", b"m.cuda()", b"\0"]
+)
 def test_a_file_with_a_trigger_is_relevant(data: bytes) -> None:
     assert is_relevant(data)
 
@@ -74,7 +78,11 @@ def test_rules_in_rule_paths_are_used(tmp_path: Path) -> None:
         (b"import torch\nx = (\n", "Syntax error: '(' was never closed", 2),
         (b"import torch\nx = '\xff'\n", "Byte 0xff is no UTF-8, and no other encoding is declared", 2),
         (b"import torch\n\0", "A null byte: this is a binary file, not Python source", 2),
-        ("import torch".encode("utf-16"), "UTF-16 is no encoding for Python source; save the file as UTF-8", 1),
+        (
+            "import torch".encode("utf-16"),
+            "UTF-16 is no encoding for Python source; save the file as UTF-8",
+            1,
+        ),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_finding(data: bytes, message: str, line: int) -> None:
@@ -90,7 +98,9 @@ def test_an_unreadable_file_is_silent_where_its_rule_is_off() -> None:
     assert check("import torch(\n", CUDA, only=["DEV900"]).findings == ()
 
 
-def test_a_file_that_only_the_parser_cannot_read_is_an_error_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_only_the_parser_cannot_read_is_an_error_of_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Panic(BaseException):
         pass
 
@@ -106,7 +116,10 @@ def test_a_file_that_only_the_parser_cannot_read_is_an_error_of_the_run(monkeypa
 
 
 @settings(deadline=None)
-@given(st.one_of(st.binary(max_size=60), st.text(max_size=60).map(str.encode)), st.sampled_from(["a.py", "a.ipynb"]))
+@given(
+    st.one_of(st.binary(max_size=60), st.text(max_size=60).map(str.encode)),
+    st.sampled_from(["a.py", "a.ipynb"]),
+)
 def test_nothing_in_a_file_makes_it_fail(data: bytes, path: str) -> None:
     result = check(b"torch " + data, CUDA, path=path)
     assert [error for error in result.errors if error.internal] == []
@@ -157,7 +170,12 @@ def test_a_rule_knows_the_file_and_its_options() -> None:
     seen: list[Any] = []
     spy = rule("cuda", 901, lambda self, event: seen.append(self.context) or [])
     check(
-        "x.cuda()\n", spy, path="a/b.py", device_expression="dev", min_torch=(2, 5), rule_options={"DEV901": {"n": 3}}
+        "x.cuda()\n",
+        spy,
+        path="a/b.py",
+        device_expression="dev",
+        min_torch=(2, 5),
+        rule_options={"DEV901": {"n": 3}},
     )
     (context,) = seen
     assert (context.path, context.device_expression, context.min_torch) == ("a/b.py", "dev", (2, 5))
@@ -218,14 +236,19 @@ def at_call(called: str, number: int, **attributes: Any) -> type[Rule]:
 
 def test_a_finding_is_dropped_where_another_explains_it() -> None:
     text = "torch.mix(zeros())\nmix(ones())\n"
-    assert brief(check(text, by_argument("mix", 901), at_call("zeros", 902))) == [("DEV902", 1), ("DEV901", 2)]
+    assert brief(check(text, by_argument("mix", 901), at_call("zeros", 902))) == [
+        ("DEV902", 1),
+        ("DEV901", 2),
+    ]
 
 
 def test_what_is_not_shown_explains_nothing() -> None:
     text = "torch.mix(zeros())\n"
     hidden = at_call("zeros", 902, confidence=Confidence.POSSIBLE)
     assert brief(check(text, by_argument("mix", 901), hidden)) == [("DEV901", 1)]
-    assert brief(check(text, by_argument("mix", 901), at_call("zeros", 902), only=["DEV901"])) == [("DEV901", 1)]
+    assert brief(check(text, by_argument("mix", 901), at_call("zeros", 902), only=["DEV901"])) == [
+        ("DEV901", 1)
+    ]
 
 
 def test_what_is_suppressed_still_explains() -> None:
@@ -245,7 +268,11 @@ def test_findings_of_one_rule_and_cause_are_one() -> None:
             return [self.finding(event, f"{event.name} is called", cause=cause, severity=severity)]
 
     (finding,) = check("torch.one()\nbad()\nthree()\n", Whole).findings
-    assert (finding.message, finding.range.start.line, finding.severity) == ("one is called", 1, Severity.ERROR)
+    assert (finding.message, finding.range.start.line, finding.severity) == (
+        "one is called",
+        1,
+        Severity.ERROR,
+    )
     assert [(r.role, r.message, r.range.start.line) for r in finding.related] == [
         ("also", "bad is called", 2),
         ("also", "three is called", 3),
@@ -307,7 +334,9 @@ def test_an_observer_that_fails_is_an_error_and_comments_are_still_judged() -> N
     result = check_source(data, "a.py", CheckOptions(frozenset(OWN)), rules=OWN, observe=fail)
     assert [f.code for f in result.findings] == ["DEV003"]
     (error,) = result.errors
-    assert error == FileError("a.py", "internal error: placement could not be inferred: LookupError: nowhere", True)
+    assert error == FileError(
+        "a.py", "internal error: placement could not be inferred: LookupError: nowhere", True
+    )
 
 
 def test_places_where_the_observer_failed_are_named() -> None:
@@ -337,7 +366,9 @@ def test_who_interrupts_is_heard() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        check_source(b"torch", "a.py", CheckOptions(frozenset({"DEV900"})), rules={"DEV900": CUDA}, observe=interrupt)
+        check_source(
+            b"torch", "a.py", CheckOptions(frozenset({"DEV900"})), rules={"DEV900": CUDA}, observe=interrupt
+        )
 
 
 def test_a_long_chain_is_checked() -> None:
@@ -367,7 +398,9 @@ def test_fingerprints_of_different_findings_differ() -> None:
 
 
 def test_a_suppression_changes_no_other_fingerprint() -> None:
-    assert fingerprints("x.cuda()  # torchlint: ignore\nx.cuda()\n") == fingerprints("x.cuda()\nx.cuda()\n")[1:]
+    assert (
+        fingerprints("x.cuda()  # torchlint: ignore\nx.cuda()\n") == fingerprints("x.cuda()\nx.cuda()\n")[1:]
+    )
 
 
 def test_facts_for_the_verifier_are_kept_by_fingerprint() -> None:

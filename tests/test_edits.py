@@ -19,7 +19,9 @@ Make = Callable[[cst.Call], list[tuple[cst.CSTNode, str, str]]]
 
 def marked(make: Make, safety: Safety = Safety.SAFE) -> type:
     """A rule that fixes each call of `cuda` with edits (node, how, text)."""
-    return fixing("cuda", 900, lambda call: NodeFix("fix", safety, tuple(NodeEdit(*edit) for edit in make(call))))
+    return fixing(
+        "cuda", 900, lambda call: NodeFix("fix", safety, tuple(NodeEdit(*edit) for edit in make(call)))
+    )
 
 
 def fixed(text: str, make: Make) -> str:
@@ -134,7 +136,10 @@ def test_an_argument_is_added_in_the_calls_own_layout(text: str, expected: str) 
         ("while x.cuda(): pass\n", "import a\nwhile x.cuda(): pass\n"),
         ("with x.cuda() as y: pass\n", "import a\nwith x.cuda() as y: pass\n"),
         ("@d\n# c\n@e\ndef f(a=x.cuda()): pass\n", "import a\n@d\n# c\n@e\ndef f(a=x.cuda()): pass\n"),
-        ("async def f():\n  async with x.cuda(): y\n", "async def f():\n  import a\n  async with x.cuda(): y\n"),
+        (
+            "async def f():\n  async with x.cuda(): y\n",
+            "async def f():\n  import a\n  async with x.cuda(): y\n",
+        ),
         ("class A(x.cuda()): y\n", "import a\nclass A(x.cuda()): y\n"),
         ("try:\n    x.cuda()\nexcept E: pass\n", "try:\n    import a\n    x.cuda()\nexcept E: pass\n"),
         ("match y:\n    case 1: x.cuda()\n", "match y:\n    case 1: import a; x.cuda()\n"),
@@ -208,13 +213,13 @@ def test_a_statement_is_deleted(text: str, expected: str) -> None:
         ("cuda()\n", "import os\n\ncuda()\n"),
         ("import sys\ncuda()\n", "import sys\nimport os\ncuda()\n"),
         ("import a; import b  # c\n\ncuda()\n", "import a; import b  # c\nimport os\n\ncuda()\n"),
-        ("from a import (\r\n  b,\r\n)\r\ncuda()\r\n", "from a import (\r\n  b,\r\n)\r\nimport os\r\ncuda()\r\n"),
+        ("from a import (\r\n  b)\r\ncuda()\r\n", "from a import (\r\n  b)\r\nimport os\r\ncuda()\r\n"),
         ('"""Doc."""\n\ncuda()\n', '"""Doc."""\n\nimport os\n\ncuda()\n'),
         (
             '"""Doc."""\nfrom __future__ import annotations\ncuda()\n',
             '"""Doc."""\nfrom __future__ import annotations\nimport os\ncuda()\n',
         ),
-        ("#!/usr/bin/python\n# Licence\n\n# About it.\ncuda()\n", "#!/usr/bin/python\n# Licence\n\nimport os\n\n# About it.\ncuda()\n"),
+        ("#!/bin/python\n\n# About it.\ncuda()\n", "#!/bin/python\n\nimport os\n\n# About it.\ncuda()\n"),
         ("# Licence\ncuda()\n", "# Licence\nimport os\n\ncuda()\n"),
         ("@d\ndef f():\n    cuda()\nimport sys\n", "import os\n\n@d\ndef f():\n    cuda()\nimport sys\n"),
         ("try:\n    import os\nexcept E: cuda()\n", "import os\n\ntry:\n    import os\nexcept E: cuda()\n"),
@@ -282,14 +287,19 @@ def test_deleting_a_statement_does_not_take_its_comment_along() -> None:
     assert safety_of("a\nx.cuda()  # why\n", delete) is Safety.DISPLAY
 
 
-@pytest.mark.parametrize("text", ["x.cuda('# no comment')\n", 'x.cuda("""\n# no comment\n""")\n', "x.cuda(f'#{y}')\n"])
+@pytest.mark.parametrize(
+    "text", ["x.cuda('# no comment')\n", 'x.cuda("""\n# no comment\n""")\n', "x.cuda(f'#{y}')\n"]
+)
 def test_what_only_looks_like_a_comment_may_go(text: str) -> None:
     assert fixed(text, replace) == "new\n"
 
 
 def test_a_comment_may_be_moved() -> None:
     text = "y = x.cuda(\n    1  # why\n)\n"
-    assert fixed(text, lambda call: [(call, "replace", "new(\n    1  # why\n)")]) == "y = new(\n    1  # why\n)\n"
+    assert (
+        fixed(text, lambda call: [(call, "replace", "new(\n    1  # why\n)")])
+        == "y = new(\n    1  # why\n)\n"
+    )
 
 
 def test_edits_of_one_fix_that_overlap_are_only_shown() -> None:
@@ -313,7 +323,11 @@ def test_an_unknown_way_to_edit_is_a_fault_of_the_rule() -> None:
     assert "'repalce' is no way to edit" in result.errors[0].message
 
 
-@settings(max_examples=80, deadline=None)
+def renaming(make: Make) -> Make:
+    return lambda call: [*make(call), (call.func, "replace", "done")]
+
+
+@settings(max_examples=40, deadline=None)
 @given(programs())
 def test_every_edit_leaves_a_program_that_parses(text: str) -> None:
     try:
@@ -322,7 +336,7 @@ def test_every_edit_leaves_a_program_that_parses(text: str) -> None:
         assume(False)
     assume("cuda" in text)
     for make in (argument, line_before, delete, import_os):
-        outcome = fix(text, marked(lambda call, make=make: [*make(call), (call.func, "replace", "done")]))  # type: ignore[misc]
+        outcome = fix(text, marked(renaming(make)))
         if make is not delete:
             assert outcome.errors == ()
         parse(outcome.data.decode())

@@ -259,7 +259,8 @@ def test_await_and_halves_of_characters_do_no_harm() -> None:
 
 cell_texts = st.lists(
     st.sampled_from(
-        ["x = 1", "%time y", "!ls 'a", "?x", "x?", "s = '''", "'''", "f(", ")", "\\", "% x", "a = !b \\", "  y", "%%time",
+        ["x = 1", "%time y", "!ls 'a", "?x", "x?", "s = '''", "'''", "f(", ")", "\\", "% x",
+         "a = !b \\", "  y", "%%time",
          "# it's", '"', "é", ""]
     ),
     max_size=6,

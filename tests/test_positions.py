@@ -34,7 +34,7 @@ def all_nodes(module: cst.Module) -> list[cst.CSTNode]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(programs())
 def test_ranges_are_those_of_position_provider(text: str) -> None:
     module = parsed(text)
@@ -60,7 +60,7 @@ def test_both_ways_give_the_same(text: str) -> None:
     expected_code, expected_spans, expected_holders = by_provider(module, wanted, True)
     assert code == expected_code
     assert {key: spans[key] for key in expected_spans} == expected_spans
-    # Code is generated of a decorator before the function is begun, so that only the nearest holder is the same.
+    # A decorator's code is generated before its function is begun, so that only the nearest holder agrees.
     nearest = [{key: around[-1:] for key, around in each.items()} for each in (holders, expected_holders)]
     assert {key: nearest[0][key] for key in wanted} == {key: nearest[1][key] for key in wanted}
 

@@ -26,7 +26,7 @@ _COMMENTS = re.compile(r"#\s*(?:torchlint\s*:|noqa\s*:)", re.IGNORECASE)
 
 
 class Observation(Protocol):
-    """What an observer saw: events in program order, and the places where it failed, with a few words each."""
+    """What an observer saw: events in program order, and the places where it failed, with a few words."""
 
     @property
     def events(self) -> Sequence[Any]: ...
@@ -44,8 +44,8 @@ class CheckOptions:
 
     select: codes of the rules to run. ignore: codes not to run for this file (per-file-ignores, resolved).
     confidence: findings less sure are left out. device_expression: what fixes write for the device.
-    min_torch: the oldest torch whose APIs fixes may use. rule_paths: files and folders with rules of the user's.
-    rule_options: the options of rules, by code.
+    min_torch: the oldest torch whose APIs fixes may use. rule_paths: files and folders with the user's own
+    rules. rule_options: the options of rules, by code.
     """
 
     select: frozenset[str]

@@ -1,4 +1,4 @@
-"""Fixes said in terms of nodes → edits of the text, demoted where they would lose a comment or can't be made."""
+"""Fixes in terms of nodes → edits of the text, demoted where they would lose a comment or can't be made."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def needs_statements(fix: NodeFix) -> bool:
 
 
 def resolve(fix: NodeFix, program: Program, module: cst.Module, found: Places) -> Fix:
-    """The fix as text edits, in the order of the text; for display alone where it can't or mustn't be applied."""
+    """The fix as text edits, in the order of the text; for display where it can't or mustn't be applied."""
     shown = Fix(fix.message, Safety.DISPLAY, ())
     if not found.faithful:
         return shown
@@ -211,7 +211,7 @@ class _Resolver:
         return next((held for held in reversed(self._holders(statement)) if isinstance(held, kinds)), None)
 
     def _statement(self, node: cst.CSTNode) -> cst.CSTNode:
-        """The statement that a node belongs to. Raises Impossible where no other could stand in front of it."""
+        """The statement that a node belongs to. Raises Impossible where no other could stand before it."""
         chain = [*self._holders(node), node]
         if isinstance(node, cst.SimpleStatementLine):
             return node.body[0]

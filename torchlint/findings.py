@@ -125,7 +125,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class FileError:
-    """A file that could not be checked, or only in part. `internal` is true for a fault of torchlint itself."""
+    """A file that could not be checked, or only in part. `internal`: by a fault of torchlint itself."""
 
     path: str
     message: str

@@ -1,4 +1,4 @@
-"""Edits → new text: fixes are applied in rounds until none is left, and files are written whole or not at all."""
+"""Edits → new text: fixes are applied in rounds until none is left, and files are written as a whole."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def apply_fixes(
 def choose(
     findings: Iterable[Finding], unsafe: bool = False
 ) -> tuple[list[Edit], list[Finding], list[Finding]]:
-    """The edits of as many fixes as can be applied at once, the findings they are of, and those left for later."""
+    """The edits of fixes that can be applied at once, their findings, and those that are left for later."""
     taken: dict[Edit, None] = {}
     applied: list[Finding] = []
     skipped: list[Finding] = []
@@ -78,7 +78,7 @@ def _may_apply(fix: Fix, unsafe: bool) -> bool:
 
 
 def _overlap(one: Edit, other: Edit) -> bool:
-    """Whether two edits replace the same characters, or one inserts in the middle of what the other replaces."""
+    """Whether two edits replace the same characters, or one inserts where the other replaces."""
     if one.cell != other.cell:
         return False
     first, second = sorted((one, other), key=lambda edit: (edit.start, edit.end))
@@ -86,7 +86,7 @@ def _overlap(one: Edit, other: Edit) -> bool:
 
 
 def _touch(one: Edit, other: Edit) -> bool:
-    """Whether edits of two fixes are in each other's way: insertions must not even be at the rim of the other."""
+    """Whether edits of two fixes are in each other's way: an insertion, even at the rim of the other."""
     if one.cell != other.cell:
         return False
     if one.start == one.end or other.start == other.end:
@@ -149,7 +149,7 @@ def _rewritten(data: bytes, path: str, edits: Sequence[Edit]) -> bytes:
 
 
 def _unreadable(result: FileResult, data: bytes, path: str) -> int:
-    """How many parts of a file could not be read; a file without triggers has been checked without reading it."""
+    """How many parts of a file could not be read; one without triggers was checked without reading it."""
     count = int(str(result.extra.get("unreadable", 0)))
     if count or is_relevant(data):
         return count

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -59,7 +60,7 @@ def judge(
     *,
     keep_hidden: bool,
 ) -> Judged:
-    """Have the rules judge what the observer sees. A fault in the observer or in a rule loses that part alone.
+    """Have the rules judge what the observer sees. A fault in the observer or a rule loses that part alone.
 
     keep_hidden: return candidates that are less sure than asked for, too.
     """
@@ -136,14 +137,14 @@ def _told(
             name = handler_name(kind)
             listeners[kind] = [(rule, getattr(rule, name)) for rule in rules if hasattr(rule, name)]
         for rule, listener in listeners[kind]:
-            tell(rule, lambda listener=listener, event=event: listener(event), event.node)  # type: ignore[misc]
+            tell(rule, partial(listener, event), event.node)
     for rule in rules:
         tell(rule, rule.finish, None)
     return reports
 
 
 def handler_name(event: type) -> str:
-    """The name of the method by which a rule listens to a kind of event: `on_device_name` for `DeviceName`."""
+    """The method by which a rule listens to a kind of event: `on_device_name` for `DeviceName`."""
     return "on_" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", event.__name__).lower()
 
 
@@ -278,7 +279,7 @@ def _identity(candidate: Candidate) -> tuple[Any, ...]:
 
 
 def _merged(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """One finding for all of one code and cause: the surest, the first of these; the others become related places."""
+    """One finding for all of one code and cause: the surest, the first of these; the others are related."""
     groups: dict[tuple[str, int | None], list[Candidate]] = defaultdict(list)
     alone = []
     for candidate in candidates:

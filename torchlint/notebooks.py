@@ -1,4 +1,4 @@
-"""Jupyter notebooks: their code cells as one program, and edits of cells that leave the rest of the file alone."""
+"""Jupyter notebooks: their code cells as one program, and edits that leave the rest of the file alone."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Notebook:
         return Edit(begin, stop, text, cell.index)
 
     def rewritten(self, edits: Iterable[Edit]) -> bytes:
-        """The file with edits applied; all but the sources of the cells that they touch stays as it is written."""
+        """The file with edits applied; all but the lines that they touch stays as it is written."""
         source = decode(self.data)
         changed: dict[int | None, list[Edit]] = {}
         for edit in edits:
@@ -174,7 +174,7 @@ def _source_of(cell: Any) -> str | None:
 
 
 def _heading(python: str) -> str:
-    """What has to stand before a cell: IPython takes away the indentation of one whose first line is indented."""
+    """What has to stand before a cell: IPython dedents one whose first line is indented."""
     first = next((line for line in python.split("\n") if line.strip() and line.lstrip()[0] != "#"), "")
     return "if 1:\n" if first[:1] in (" ", "\t") else ""
 
@@ -300,8 +300,8 @@ _Span = tuple[int, int]
 
 def _sources(text: str) -> list[_Span | None]:
     """Where the source of each cell stands in a notebook's JSON; None where a cell has none."""
-    (cells,) = (span for key, span in _members(text, _SPACE.match(text).end()) if key == "cells")  # type: ignore[union-attr]
-    return [dict(_members(text, start)).get("source") for start, _ in _elements(text, cells[0])]
+    cells, _ = dict(_members(text, _skip(text, 0)))["cells"]
+    return [dict(_members(text, start)).get("source") for start, _ in _elements(text, cells)]
 
 
 def _members(text: str, start: int) -> Iterator[tuple[str, _Span]]:
@@ -340,7 +340,7 @@ def _literal(old: str, new: str, document: str) -> str:
 
     Lines that were there before are written as they were.
     """
-    # Jupyter writes characters as they are; a document that has escapes and nothing else was not written by it.
+    # Jupyter writes characters as they are; it has not written a document that has escapes and nothing else.
     escaped = document.isascii() and "\\u" in document
 
     def dump(line: str) -> str:

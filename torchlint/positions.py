@@ -34,9 +34,9 @@ _STATEMENTS = (cst.BaseStatement, cst.BaseSmallStatement, cst.BaseSuite, *CLAUSE
 class Places:
     """Where nodes stand in `text`: offsets in characters, by the `id` of a node.
 
-    spans: from the first character up to behind the last one, the white space, comments and parentheses around
-    the node left out (as PositionProvider has it). holders: the statements, clauses and suites around a node, the
-    outermost first; known only if statements were asked for, as are their spans.
+    spans: from the first character up to behind the last one, without the white space, comments and
+    parentheses around the node (as PositionProvider has it). holders: the statements, clauses and suites
+    around a node, the outermost first; known only if statements were asked for, as are their spans.
     faithful: whether the tree gives back the text to the letter, so that offsets may be edited by.
     """
 
@@ -53,7 +53,7 @@ class Places:
 
 
 def ranges(module: cst.Module, nodes: Iterable[cst.CSTNode]) -> dict[int, Range]:
-    """The ranges of nodes of a module in its own code, by `id(node)`; nodes that are not in it are left out."""
+    """The ranges of nodes of a module in its own code, by `id(node)`; nodes from elsewhere are left out."""
     nodes = list(nodes)
     found = places(module, nodes)
     lines = Lines(found.text)
@@ -154,7 +154,7 @@ class _StatementMark(_Mark):
 
 
 class _ThoroughRecorder(_Recorder):
-    """Finds the nodes, too, of which LibCST records no syntactic position: arguments' commas, white space, …"""
+    """Finds the nodes, too, of which LibCST records no syntactic position: parentheses, white space, …"""
 
     def before_codegen(self, node: cst.CSTNode) -> None:
         if id(node) in self.wanted:
@@ -168,7 +168,7 @@ class _ThoroughRecorder(_Recorder):
 
 
 def by_codegen(module: cst.Module, wanted: set[int], statements: bool) -> tuple[str, _Spans, _Holders]:
-    """The module's code, the spans of the nodes wanted (and of all statements), and the statements around them.
+    """The module's code, the spans of the nodes wanted (and of all statements), and what holds them.
 
     Raises AttributeError, TypeError or KeyError where LibCST is not built as expected.
     """

@@ -1,4 +1,4 @@
-"""One Python file as text: bytes ↔ text with its encoding and line ends, characters ↔ lines and columns."""
+"""One Python file as text: bytes ↔ text with its encoding and line ends, offsets ↔ lines and columns."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from torchlint.splice import rewrite
 if TYPE_CHECKING:
     import libcst as cst
 
-# What Python's tokenizer takes for the end of a line. `str.splitlines` knows eight more, a form feed among them.
+# What ends a line of Python. `str.splitlines` knows eight characters more, a form feed among them.
 _NEWLINE = re.compile(r"\r\n?|\n")
 
 
 class Unreadable(Exception):
     """A file that is no Python text, or no Python.
 
-    range: where (in the cell `cell` of a notebook). fault: the file is good as far as one can tell, and the parser
-    cannot cope with it.
+    range: where, in the cell `cell` of a notebook. fault: the file is good as far as one can tell, and the
+    parser cannot cope with it.
     """
 
     def __init__(self, message: str, range: Range, *, fault: bool = False, cell: int | None = None) -> None:
@@ -57,13 +57,13 @@ class Program(Protocol):
         """
 
     def without(self, problems: Iterable[Unreadable]) -> Program:
-        """The program that the tree is of: parts that cannot be read are blank, all others keep their places."""
+        """The program that the tree is of: what cannot be read is blank, and all else keeps its place."""
 
     def locate(self, start: int, end: int) -> tuple[int | None, Range]:
         """The cell and the range, as people see them, of a span of the text."""
 
     def bounds(self, offset: int) -> tuple[int, int]:
-        """The part of the text around an offset within which an edit may delete lines: the file or the cell."""
+        """The part of the text around an offset in which an edit may delete lines: the file or the cell."""
 
     def edit(self, start: int, end: int, text: str) -> Edit | None:
         """The edit for a span of the text, or None where it is not one piece of the file."""
@@ -126,7 +126,7 @@ class Lines:
 class Source:
     """The text of a file and how it is stored.
 
-    text: without byte order mark, line ends as they are. encoding: a codec's name; `utf-8-sig` writes the mark.
+    text: without byte order mark, line ends as they are. encoding: a codec; `utf-8-sig` writes the mark.
     """
 
     text: str

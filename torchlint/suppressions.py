@@ -1,4 +1,4 @@
-"""Comments that silence findings: read, matched with findings, and complained about where they are of no use."""
+"""Comments that silence findings: read, matched with findings, and reported where they are of no use."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ class Mention:
 
 @dataclass(frozen=True)
 class Reach:
-    """Which findings a comment silences: those that start on the lines `first` to `last` and, unless `at` is None,
-    touch the line `at` as well."""
+    """Which findings a comment silences: those that start on the lines `first` to `last`.
+
+    at: if it is a line between these, the finding must begin or end there as well.
+    """
 
     first: int
     last: int
@@ -103,8 +105,8 @@ class Suppressions:
     def complaints(self, rules: Mapping[str, type[Rule]], ran: frozenset[str], path: str) -> list[Finding]:
         """What is to be said about the comments themselves, once all findings have been asked for.
 
-        rules: those that are on. ran: the codes of those that judged the whole file, so that it is known that a
-        suppression of theirs silences nothing.
+        rules: those that are on. ran: the codes of those that judged the whole file, so that it is known
+        where a suppression of theirs silences nothing.
         """
         found = []
         if "DEV003" in rules:
@@ -151,8 +153,8 @@ class Suppressions:
             if suppression.problem:
                 continue
             if not suppression.mentions:
-                # A bare `ignore-file` states a policy, not an exception; of a bare `ignore` it is known only if
-                # every rule has run.
+                # A bare `ignore-file` states a policy, not an exception; of a bare `ignore` it is known only
+                # if every rule has run.
                 idle = (suppression.start, -1) not in self._used and ran >= self.known.keys()
                 if idle and suppression.reach is not None:
                     message = "This comment suppresses nothing"
@@ -171,7 +173,7 @@ class Suppressions:
         return (suppression.start, mention.start) not in self._used and mention.codes <= ran
 
     def _removal(self, suppression: Suppression, kept: Sequence[Mention]) -> Fix | None:
-        """The fix that leaves only these mentions; without any, the suppression goes, and other text stays."""
+        """The fix that leaves these mentions alone; if there are none, the suppression goes as a whole."""
         if kept:
             start, end = suppression.codes
             between = ", " if ", " in self.program.text[start:end] or suppression.ours else ","
@@ -183,7 +185,7 @@ class Suppressions:
         return Fix("Remove the code" if kept else "Remove the comment", Safety.SAFE, (edit,))
 
     def _removed(self, suppression: Suppression) -> tuple[int, int]:
-        """The span that goes with a suppression: the line, if nothing else stands on it, else the blanks before."""
+        """The span to take away with a suppression: its line, or the blanks before it; other text stays."""
         text, lines = self.program.text, self.program.lines
         first, last = suppression.comment
         line = lines.position(first).line
