@@ -108,6 +108,9 @@ def streams(sim: SimDevice) -> tuple[type, type]:
     return Stream, Event
 
 
+_RealGenerator = torch.Generator
+
+
 class Generator(torch.Generator):
     """A generator of an accelerator: the CPU's, with the device it was asked for."""
 
@@ -121,7 +124,7 @@ class Generator(torch.Generator):
 def _generator_class(devices: Devices) -> type:
     class Logical(Generator):
         def __new__(cls, device: Any = "cpu") -> Any:
-            generator = torch.Generator.__new__(cls, device="cpu")  # type: ignore[call-arg]
+            generator: Any = _RealGenerator.__new__(cls, device="cpu")  # type: ignore[call-arg]
             generator.logical = devices.resolve(device) or HOST
             return generator
 
@@ -260,6 +263,8 @@ def backends(sim: SimDevice) -> Iterator[None]:
         patch(torch.backends.mps, {"is_available": lambda: kind == "mps", "is_built": lambda: kind == "mps"})
         if kind == "cuda":
             patch(torch.backends.cuda, {"is_built": lambda: True})
+            # Recurrent modules ask this of tensors on CUDA before they rearrange their weights for cuDNN.
+            patch(torch.backends.cudnn, {"is_acceptable": lambda tensor: False})
             patch(torch.version, {"cuda": torch.version.cuda or "12.4"})
             patch(torch.cuda, {name: _tensor_class(sim, name) for name in _TENSOR_NAMES})
             patch(torch.cuda.nvtx, {n: lambda *a, **k: 0 for n in ("range_push", "range_pop", "mark")})

@@ -60,9 +60,16 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if is_accelerator(place.device):
             self._count_waits(operator, operands, kwargs)
         out = self._call(func, operator, args, kwargs)
-        if not place.plain:
+        if operator.name == "set_":
+            self._follow_storage(out, operands, place)
+        elif not place.plain:
             self._tag(operator, out, place)
         return out
+
+    def _follow_storage(self, out: torch.Tensor, operands: Sequence[Operand], place: Place) -> None:
+        """A tensor has another storage now; one that nothing is known of was made for it, as in a deep copy."""
+        if len(operands) == 1 and self._sim.places.of(out).plain:
+            self._sim.places.put(out, place)
 
     def _operands(self, operator: Operator, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[Operand]:
         of = self._sim.places.of

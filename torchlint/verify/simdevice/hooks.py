@@ -32,6 +32,13 @@ _MISSING = object()
 parse_to = torch._C._nn._parse_to
 
 
+@functools.lru_cache(maxsize=None)
+def prepare() -> None:
+    """Import what torch imports at its first optimizer step: that module takes stock of torch, and of no patches."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("torch._dynamo")
+
+
 @contextlib.contextmanager
 def patched(owner: Any, name: str, value: Any) -> Iterator[None]:
     """Set an attribute for a while; what was inherited is inherited again afterwards."""
@@ -93,6 +100,19 @@ def around_backward(wrapper: Any) -> Iterator[None]:
         return wrapper(original, outputs, *args, **kwargs)
 
     with patched(torch.autograd, "_engine_run_backward", run):
+        yield
+
+
+@contextlib.contextmanager
+def around_saved_tensors(wrapper: Any) -> Iterator[None]:
+    """Have `wrapper` put around hooks for saved tensors, which torch calls in the middle of an operation."""
+    module: Any = torch._C._autograd
+    original = module._push_saved_tensors_default_hooks
+
+    def push(pack: Any, unpack: Any) -> None:
+        original(wrapper(pack), wrapper(unpack))
+
+    with patched(module, "_push_saved_tensors_default_hooks", push):
         yield
 
 

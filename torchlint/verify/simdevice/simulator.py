@@ -6,7 +6,7 @@ Real values on the CPU, each storage tagged with the logical device it lives on.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -60,12 +60,14 @@ class SimDevice(Reports):
     def __enter__(self) -> SimDevice:
         if self._stack is not None:
             raise RuntimeError("this SimDevice is already in use")
+        hooks.prepare()
         with contextlib.ExitStack() as stack:
             for patch in (
                 hooks.open_composites(),
                 hooks.plain_optimizers(),
                 hooks.grouping(self._group),
                 hooks.around_backward(self._backward),
+                hooks.around_saved_tensors(self._with_mode),
                 backends(self),
                 loading(self),
                 self.dispatch_mode,
@@ -139,12 +141,20 @@ class SimDevice(Reports):
         device = next((d for d in map(self.places.device, roots) if is_accelerator(d)), self.around)
         around, self.around = self.around, device
         try:
-            if hooks.is_active(self.function_mode):
-                return original(outputs, *args, **kwargs)
-            with self.function_mode:
-                return original(outputs, *args, **kwargs)
+            return self._with_mode(original)(outputs, *args, **kwargs)
         finally:
             self.around = around
+
+    def _with_mode(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that torch calls while it has the function mode off its stack, with the mode on."""
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if hooks.is_active(self.function_mode):
+                return function(*args, **kwargs)
+            with self.function_mode:
+                return function(*args, **kwargs)
+
+        return run
 
     def _group(self, lists: Any, with_indices: bool = False) -> Any:
         """Sort parallel lists of tensors by logical device and type; the first list decides."""
