@@ -1,7 +1,7 @@
 """The picture in the README: a real run of torchlint over the example, drawn as an SVG.
 
-    python -m tools.picture            writes docs/output.svg
-    python -m tools.picture --check    exits with 1 where the picture is not what a run shows now
+python -m tools.picture            writes docs/output.svg
+python -m tools.picture --check    exits with 1 where the picture is not what a run shows now
 """
 
 from __future__ import annotations
@@ -27,7 +27,16 @@ _PLAIN = "#c9d1d9"
 
 def run() -> str:
     """What the command prints in colour."""
-    command = [sys.executable, "-m", "torchlint", "--isolated", "--no-cache", "--color", "always", *COMMAND[1:]]
+    command = [
+        sys.executable,
+        "-m",
+        "torchlint",
+        "--isolated",
+        "--no-cache",
+        "--color",
+        "always",
+        *COMMAND[1:],
+    ]
     return subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False).stdout
 
 

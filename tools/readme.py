@@ -1,7 +1,7 @@
 """The table of rules in README.md, written from the rules themselves.
 
-    python -m tools.readme             writes the table
-    python -m tools.readme --check     exits with 1 where the table is not what the rules say
+python -m tools.readme             writes the table
+python -m tools.readme --check     exits with 1 where the table is not what the rules say
 """
 
 from __future__ import annotations

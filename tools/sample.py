@@ -26,7 +26,17 @@ _COLUMNS = ("repository", "path", "line", "code", "confidence", "message", "righ
 
 def findings_of(repository: Path, arguments: list[str]) -> list[dict[str, Any]]:
     """What torchlint reports in a repository, with its default settings."""
-    command = [sys.executable, "-m", "torchlint", "--isolated", "--exit-zero", "--output-format", "json", *arguments, "."]
+    command = [
+        sys.executable,
+        "-m",
+        "torchlint",
+        "--isolated",
+        "--exit-zero",
+        "--output-format",
+        "json",
+        *arguments,
+        ".",
+    ]
     ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
     try:
         report = json.loads(ran.stdout)
@@ -57,7 +67,9 @@ def draw(found: dict[str, list[dict[str, Any]]], count: int, seed: int) -> list[
     return drawn
 
 
-def _turns(pool: dict[str, list[dict[str, Any]]], chance: random.Random) -> Iterator[tuple[str, dict[str, Any]]]:
+def _turns(
+    pool: dict[str, list[dict[str, Any]]], chance: random.Random
+) -> Iterator[tuple[str, dict[str, Any]]]:
     repositories = sorted(pool)
     chance.shuffle(repositories)
     for findings in pool.values():
@@ -71,7 +83,9 @@ def _turns(pool: dict[str, list[dict[str, Any]]], chance: random.Random) -> Iter
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=150)

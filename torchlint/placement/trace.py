@@ -89,7 +89,9 @@ def trace(module: cst.Module, observation: Observation) -> dict[int, list[Spot]]
             texts = (_words(event.host[1]), _words(event.other[1]))
             raw.append((event.node, "mix", event.api, (event.host[1], event.other[1]), texts))
         elif isinstance(event, Sync):
-            raw.append((event.node, "sync", event.api, event.value.places if event.value is not None else (), None))
+            raw.append(
+                (event.node, "sync", event.api, event.value.places if event.value is not None else (), None)
+            )
     where = ranges(module, [node for node, *_ in raw])
     lines: dict[int, list[Spot]] = {}
     for node, what, name, places, source in raw:
@@ -98,7 +100,9 @@ def trace(module: cst.Module, observation: Observation) -> dict[int, list[Spot]]
             continue
         last = span.end.column - 1 if span.end.line == span.start.line else span.start.column
         device = "mixed" if what == "mix" else device_of(places)
-        spot = Spot(what, name, device, place_in_words(places), span.start.line, (span.start.column, last), source)
+        spot = Spot(
+            what, name, device, place_in_words(places), span.start.line, (span.start.column, last), source
+        )
         lines.setdefault(span.start.line, []).append(spot)
     return {line: sorted(spots, key=lambda s: (s.columns, s.what)) for line, spots in sorted(lines.items())}
 

@@ -16,7 +16,11 @@ _WIDEST = 100
 
 
 def as_text(
-    path: str, lines: Sequence[str], spots: Mapping[int, Sequence[Spot]], only: int | None = None, color: bool = False
+    path: str,
+    lines: Sequence[str],
+    spots: Mapping[int, Sequence[Spot]],
+    only: int | None = None,
+    color: bool = False,
 ) -> str:
     """The code with notes to its right; `only`: that line alone, with three around it."""
     paint = Paint(color)
@@ -37,7 +41,9 @@ def as_text(
         out.append(f"{left}{' ' * max(0, width - len(code))}  {paint('dim', '│')} {'; '.join(notes)}")
     out.append("")
     legend = [paint(_STYLES[d], t) for d, t in _LEGEND.items()]
-    out.append(f"{', '.join(legend)}; {paint('red', '!!')} values in different places meet; ⏳ the host waits")
+    out.append(
+        f"{', '.join(legend)}; {paint('red', '!!')} values in different places meet; ⏳ the host waits"
+    )
     return "\n".join(out) + "\n"
 
 
