@@ -37,6 +37,9 @@ def observe(module: cst.Module, path: str, project: Project | None = None) -> Ob
     project: resolves imports of first-party code, relative to `path`; None keeps to the file alone.
     """
     run = Interpreter(module, path, project)
+    if run.scene.is_test:
+        # Hardly a rule speaks of tests, and what they import is the whole library.
+        run.project = None
     interpret(run)
     return Observation(list(run.events.values()), run.failures, run.bound, run)
 
