@@ -54,7 +54,7 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any, kind: str) -> Any:
         args, kwargs = _cast((args, kwargs), target)
         if name in _RECURRENT:
             # The CPU's fused kernels know no half precision with float32 weights.
-            with torch.backends.mkldnn.flags(enabled=False):
+            with hooks.without_mkldnn():
                 return func(*args, **kwargs)
         return func(*args, **kwargs)
 

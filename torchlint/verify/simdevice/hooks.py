@@ -156,6 +156,17 @@ def cpu_autocast(dtype: torch.dtype | None) -> Iterator[None]:
         torch.set_autocast_dtype("cpu", before)
 
 
+@contextlib.contextmanager
+def without_mkldnn() -> Iterator[None]:
+    """Keep the CPU off its fused kernels; `torch.backends.mkldnn.flags` would touch other settings, and warn."""
+    enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
+
+
 def clip_module() -> ModuleType:
     """Where functions that clip gradients are defined; other modules of torch take them from there."""
     return importlib.import_module("torch.nn.utils.clip_grad")
