@@ -76,11 +76,43 @@ def kind_from_use(name: str, usage: Usage) -> Kind | None:
         return Kind.TENSOR
     if "size()" in used or "dim()" in used:
         return Kind.TENSOR
-    if len(plain & _SPEAKING) >= 2 or ("dim=" in used and plain):
+    speaking = plain & _SPEAKING
+    if len(speaking) >= 2 and not speaking <= torch_api.MODULE_ATTRIBUTES:
+        return Kind.TENSOR
+    if "dim=" in used and plain:
         return Kind.TENSOR
     if plain & {"backward", "is_cuda"} and not plain & {"step", "zero_grad"}:
         return Kind.TENSOR
-    return None
+    return Kind.TENSOR if given_as_tensor(name, usage) else None
+
+
+#: Functions of torch whose first argument may well be a list, a number or an array.
+_TAKES_ANYTHING = frozenset(
+    "tensor as_tensor asarray from_numpy device zeros ones empty full arange rand randn randint randperm linspace eye save"
+    " load is_tensor manual_seed compile Tensor FloatTensor LongTensor no_grad Generator Size DataLoader TensorDataset normal"
+    " stack cat concat concatenate vstack hstack dstack block_diag meshgrid pad_sequence set_default_device numel script"
+    " trace export set_grad_enabled broadcast_tensors einsum".split()
+)
+#: Those that take a list of tensors.
+_JOINING = frozenset("stack cat concat concatenate vstack hstack dstack einsum block_diag broadcast_tensors".split())
+
+
+def given_as_tensor(name: str, usage: Usage) -> bool:
+    """Whether `name` goes straight into a function of torch that takes tensors, and nothing speaks against it."""
+    if name in usage.called or name in usage.unpacked:
+        return False
+    if not usage.attributes.get(name, set()) - _MARKS <= torch_api.TENSOR_ATTRIBUTES:
+        return False
+    prefix = name + " "
+    for use in usage.torch_arguments:
+        if use.startswith(prefix):
+            last = use.rsplit(".", 1)[-1].rsplit(" ", 1)[-1]
+            if last.endswith("[]"):
+                if last[:-2] in _JOINING:
+                    return True
+            elif last not in _TAKES_ANYTHING and last[:1].islower():
+                return True
+    return False
 
 
 _TENSOR_NAMES = frozenset(

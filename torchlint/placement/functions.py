@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 import libcst as cst
 
+from torchlint.placement import torch_api
 from torchlint.placement.definitions import Class, Function
 from torchlint.placement.events import Autocast, DeviceName, Mix, Operand
-from torchlint.placement.evidence import from_annotation, kind_from_use
+from torchlint.placement.evidence import from_annotation, given_as_tensor, kind_from_use
 from torchlint.placement.interpreter import MOST_NESTED_SUMMARIES, Env, Frame, Interpreter
 from torchlint.placement.project import MOST_NESTED_MODULES
 from torchlint.placement.scene import Scene
@@ -232,40 +233,20 @@ def _parameter(run: Interpreter, name: str, parameter: cst.Param, function: Func
     return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts)
 
 
-#: Functions of torch whose first argument may well be a list, a number or an array.
-_TAKES_ANYTHING = (
-    "tensor as_tensor from_numpy device zeros ones empty full arange rand randn randint randperm linspace eye save load"
-    " is_tensor manual_seed compile Tensor FloatTensor LongTensor no_grad Generator Size DataLoader TensorDataset normal"
-    " stack cat concat vstack hstack block_diag meshgrid pad_sequence set_default_device numel script trace export"
-).split()
-
-
-_JOINING = frozenset("stack cat concat concatenate vstack hstack dstack einsum block_diag broadcast_tensors".split())
-
-
 def _is_tensor_argument(name: str, run: Interpreter, function: Function) -> bool:
-    """Whether the parameter goes straight into a function of torch that takes tensors, and nothing speaks against it."""
+    """Whether a parameter goes into a function of torch that takes tensors, or is used like one in a forward."""
     usage = run.frame.usage
+    if given_as_tensor(name, usage):
+        return True
+    owner = function.owner
+    if owner is None or not owner.is_module or function.name != "forward":
+        return False
     if name in usage.called or name in usage.unpacked:
         return False
     attributes = usage.attributes.get(name, set())
-    from torchlint.placement import torch_api
-
     if not {a for a in attributes if a not in ("size()", "dim()", "dim=", "[,]")} <= torch_api.TENSOR_ATTRIBUTES:
         return False
-    prefix = name + " "
-    for use in usage.torch_arguments:
-        if use.startswith(prefix):
-            last = use.rsplit(".", 1)[-1].rsplit(" ", 1)[-1]
-            if last.endswith("[]"):
-                if last[:-2] in _JOINING:
-                    return True
-            elif last not in _TAKES_ANYTHING and last[:1].islower():
-                return True
-    owner = function.owner
-    if owner is not None and owner.is_module and function.name == "forward":
-        return bool(attributes & {"shape", "mean", "sum", "device", "dtype", "any", "all", "reshape", "view"})
-    return False
+    return bool(attributes & {"shape", "mean", "sum", "device", "dtype", "any", "all", "reshape", "view"})
 
 
 def _device_parameter(name: str, parameter: cst.Param) -> Value:
