@@ -9,6 +9,7 @@ from torchlint.placement.arguments import Arguments, evaluate_arguments
 from torchlint.placement.classes import instantiate, start_analysis
 from torchlint.placement.definitions import Class, Function
 from torchlint.placement.events import Call, Move, Operand, Use
+from torchlint.placement.frameworks_bridge import framework_method
 from torchlint.placement.functions import call_function
 from torchlint.placement.interpreter import Env, Interpreter, expression, forget_below
 from torchlint.placement.libraries import builtin_call, library_call
@@ -91,6 +92,10 @@ def call_value(run: Interpreter, target: Value, node: cst.Call, arguments: Argum
         method = target.ref.method("__call__")
         if method is not None:
             return project_call(run, method, node, arguments, env)
+    if kind in (Kind.OBJECT, Kind.OWNED):
+        known = framework_method(run, target, "__call__", node, arguments)
+        if known is not None:
+            return known
     if kind is Kind.OWNED:
         return _call_owned(target, node, arguments)
     return unknown_call(run, target, node, arguments, env)

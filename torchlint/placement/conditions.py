@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.placement.interpreter import key_of
 from torchlint.placement.operations import emit_sync
 from torchlint.placement.syntax import dotted
 from torchlint.placement.values import NONE, Certainty, Kind, Value
@@ -39,10 +40,11 @@ def _narrow_by_call(run: Interpreter, test: cst.Call, taken: Env, skipped: Env) 
     function = (dotted(test.func) or "").rsplit(".", 1)[-1]
     if not test.args:
         return
-    name = dotted(test.args[0].value)
+    asked = test.args[0].value
+    name = key_of(asked)
     if name is None or function not in ("isinstance", "is_tensor"):
         return
-    value = run.lookup(name, taken) or Value()
+    value = run.lookup(name, taken) or run.evaluate(asked, taken)
     if function == "is_tensor":
         _split(name, value, Kind.TENSOR, taken, skipped)
     elif len(test.args) > 1:
@@ -69,6 +71,8 @@ def _narrow_by_call(run: Interpreter, test: cst.Call, taken: Env, skipped: Env) 
 
 def _split(name: str, value: Value, kind: Kind, taken: Env, skipped: Env) -> None:
     taken[name] = value if value.kind is kind else value.but(kind=kind, certainty=Certainty.KNOWN)
+    if value.kind is kind and value.certainty is Certainty.KNOWN:
+        return
     if value.kind is kind or value.kind is Kind.UNKNOWN:
         skipped[name] = Value(Kind.UNKNOWN)
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement.values import UNKNOWN, Value
+from torchlint.placement.frameworks import fact
+from torchlint.placement.values import UNKNOWN, Kind, Value
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Env, Interpreter
@@ -171,4 +172,7 @@ def is_module_base(name: str) -> bool:
     """Whether a base class of this qualified name makes a class an nn.Module."""
     if name.startswith("torch.nn."):
         return not name.startswith(("torch.nn.functional", "torch.nn.utils", "torch.nn.Parameter", "torch.nn.init"))
-    return name.startswith(_MODULE_BASES) or name.endswith(_MODULE_ENDINGS)
+    if name.startswith(_MODULE_BASES) or name.endswith(_MODULE_ENDINGS):
+        return True
+    known = fact(name)
+    return known is not None and known.kind is Kind.MODULE

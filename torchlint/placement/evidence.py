@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.placement import torch_api
 from torchlint.placement.definitions import Class, is_module_base
+from torchlint.placement.frameworks_bridge import framework_instance
 from torchlint.placement.syntax import dotted, string
 from torchlint.placement.usage import Usage
 from torchlint.placement.values import NONE, NUMBER, Alternative, Certainty, Kind, Place, Value, Where
@@ -86,15 +87,8 @@ def kind_from_use(name: str, usage: Usage) -> Kind | None:
     return Kind.TENSOR if given_as_tensor(name, usage) else None
 
 
-#: Functions of torch whose first argument may well be a list, a number or an array.
-_TAKES_ANYTHING = frozenset(
-    "tensor as_tensor asarray from_numpy device zeros ones empty full arange rand randn randint randperm linspace eye save"
-    " load is_tensor manual_seed compile Tensor FloatTensor LongTensor no_grad Generator Size DataLoader TensorDataset normal"
-    " stack cat concat concatenate vstack hstack dstack block_diag meshgrid pad_sequence set_default_device numel script"
-    " trace export set_grad_enabled broadcast_tensors einsum".split()
-)
-#: Those that take a list of tensors.
-_JOINING = frozenset("stack cat concat concatenate vstack hstack dstack einsum block_diag broadcast_tensors".split())
+#: Where the last word of a function's name is looked up: aliases of these modules are many (`F`, `nn.init`, …).
+_NAMESPACES = ("torch.", "torch.nn.functional.", "torch.nn.init.", "torch.linalg.", "torch.special.", "torch.fft.")
 
 
 def given_as_tensor(name: str, usage: Usage) -> bool:
@@ -103,15 +97,23 @@ def given_as_tensor(name: str, usage: Usage) -> bool:
         return False
     if not usage.attributes.get(name, set()) - _MARKS <= torch_api.TENSOR_ATTRIBUTES:
         return False
-    prefix = name + " "
-    for use in usage.torch_arguments:
-        if use.startswith(prefix):
-            last = use.rsplit(".", 1)[-1].rsplit(" ", 1)[-1]
-            if last.endswith("[]"):
-                if last[:-2] in _JOINING:
-                    return True
-            elif last not in _TAKES_ANYTHING and last[:1].islower():
-                return True
+    return any(
+        _takes_tensor(function.rsplit(".", 1)[-1], position, listed)
+        for given, function, position, listed in usage.torch_arguments
+        if given == name
+    )
+
+
+@lru_cache(maxsize=1024)
+def _takes_tensor(function: str, position: int, listed: bool) -> bool:
+    """Whether a function of torch takes nothing but a tensor there, or a list of tensors where it gets a list."""
+    wanted = torch_api.Kind.TENSORS if listed else torch_api.Kind.TENSOR
+    for namespace in _NAMESPACES:
+        overloads = torch_api.overloads(namespace + function)
+        if overloads:
+            return all(
+                position < len(o.parameters) and o.parameters[position].kind is wanted for o in overloads
+            )
     return False
 
 
@@ -159,6 +161,9 @@ def from_annotation(node: cst.BaseExpression, run: Interpreter, places: tuple[Al
     if value is not None and isinstance(value.ref, Class):
         cls = value.ref
         return Value(Kind.MODULE if cls.is_module else Kind.OBJECT, places, ref=cls)
+    known = framework_instance(qualified, places) if "." in qualified else None
+    if known is not None:
+        return known
     if last == "Module" or is_module_base(qualified):
         return Value(Kind.MODULE, places)
     if last == "DataLoader":

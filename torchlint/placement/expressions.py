@@ -8,9 +8,10 @@ import libcst as cst
 
 from torchlint.placement.apis import api_value
 from torchlint.placement.classes import class_attribute, instance_attribute
-from torchlint.placement.conditions import truth_test
+from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.events import Compare, DeviceName, Operand
-from torchlint.placement.interpreter import Env, Interpreter, expression, negated
+from torchlint.placement.frameworks_bridge import framework_attribute
+from torchlint.placement.interpreter import Env, Interpreter, expression, key_of, negated
 from torchlint.placement.operations import check_index, emit_sync, mix
 from torchlint.placement.statements import bind
 from torchlint.placement.syntax import condition, dotted, integer, string, words
@@ -75,6 +76,9 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
         found = instance_attribute(run, base, attr, node)
         if found is not None:
             return found
+    known = framework_attribute(base, attr, node)
+    if known is not None:
+        return known
     if attr == "device":
         return _device_attribute(base, node)
     if base.kind is Kind.DEVICE:
@@ -126,6 +130,9 @@ def _tensor_attribute(base: Value, attr: str) -> Value:
 @expression(cst.Subscript)
 def subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
     base = run.evaluate(node.value, env)
+    key = key_of(node)
+    if key is not None and key in env:
+        return narrowed(env[key], run.scene.conditions)
     plain = [e.slice.value for e in node.slice if type(e.slice) is cst.Index]
     indices = [run.evaluate(i, env) for i in plain]
     if base.kind is Kind.TENSOR:
@@ -336,10 +343,12 @@ def conditional(run: Interpreter, node: cst.IfExp, env: Env) -> Value:
     truth_test(run, node.test, test)
     key = condition(node.test)
     opposite = (key[0], not key[1]) if key is not None else None
+    taken, skipped = dict(env), dict(env)
+    narrow(run, node.test, taken, skipped)
     with run.under(test.tests, key):
-        yes = run.evaluate(node.body, env)
+        yes = run.evaluate(node.body, taken)
     with run.under(negated(test.tests), opposite):
-        no = run.evaluate(node.orelse, env)
+        no = run.evaluate(node.orelse, skipped)
     if {yes.kind, no.kind} <= {Kind.STRING, Kind.DEVICE} and yes.kind is not Kind.NONE:
         chosen = _choice(run, node, test, yes, no)
         if chosen is not None:
@@ -405,6 +414,7 @@ def _comprehend(run: Interpreter, clause: cst.CompFor, env: Env) -> None:
     for test in clause.ifs:
         value = run.evaluate(test.test, env)
         truth_test(run, test.test, value)
+        narrow(run, test.test, env, {})
     if clause.inner_for_in is not None:
         _comprehend(run, clause.inner_for_in, env)
 

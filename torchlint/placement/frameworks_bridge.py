@@ -1,14 +1,179 @@
-"""Calls of frameworks around torch, by the hand-written facts of `frameworks`."""
+"""Values of frameworks around torch, by the hand-written facts of `frameworks`: their classes, functions, methods."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import libcst as cst
 
-from torchlint.placement.arguments import Arguments
-from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.values import Value
+from torchlint.placement import frameworks
+from torchlint.placement.events import Backward, Move, Use
+from torchlint.placement.frameworks import Fact, Lives
+from torchlint.placement.syntax import words
+from torchlint.placement.values import (
+    DEFAULT,
+    HOST,
+    NO_FACTS,
+    NUMBER,
+    UNKNOWN,
+    Alternative,
+    Certainty,
+    Kind,
+    Place,
+    Value,
+    Where,
+    sequence,
+    tensor,
+    union,
+)
+
+if TYPE_CHECKING:
+    from torchlint.placement.arguments import Arguments
+    from torchlint.placement.interpreter import Env, Interpreter
+
+#: Methods that move, or that convert as `to(dtype)` does.
+_MOVES = frozenset(["to", "cuda", "cpu", "half", "float", "double", "bfloat16"])
+#: Arguments of `from_pretrained` by which the library places the model itself.
+_PLACING_ARGUMENTS = frozenset(["device_map", "quantization_config", "load_in_8bit", "load_in_4bit", "device"])
+
+
+def framework_instance(name: str, places: tuple[Alternative, ...] = ()) -> Value | None:
+    """An instance of a framework's class, by the class's qualified name; None where nothing is known of it.
+
+    facts: `in place` where its `to` changes the object itself, `copies` where `to` returns another one.
+    """
+    found = frameworks.fact(name)
+    if found is None or found.kind in (Kind.FUNCTION, Kind.NUMBER):
+        return None
+    facts = NO_FACTS
+    if found.in_place_to is not None:
+        facts = frozenset({"in place" if found.in_place_to else "copies"})
+    if found.moves_inputs and found.kind is Kind.MODULE:
+        facts |= {"wrapped"}
+    kept = places if found.kind in (Kind.MODULE, Kind.OBJECT, Kind.OWNED) else ()
+    return Value(found.kind, kept, found.certainty, name=name, facts=facts)
 
 
 def framework_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value | None:
-    """What a call of a framework gives; None where nothing is known of it."""
-    return None
+    """What a call of a framework's function or class gives; None where nothing is known of it."""
+    found = frameworks.fact(name)
+    if found is None:
+        return None
+    if found.kind is not Kind.FUNCTION:
+        return framework_instance(name)
+    if found.instance:
+        return _made(name.rpartition(".")[0], arguments)
+    return _returned(run, found, node, arguments, None)
+
+
+def framework_method(
+    run: Interpreter, value: Value, name: str, node: cst.Call, arguments: Arguments
+) -> Value | None:
+    """What a method of a framework's object gives; None where nothing is known of it."""
+    if value.name is None or value.ref is not None:
+        return None
+    if name == "backward" and arguments.positional:
+        run.emit(Backward(node, run.scene, arguments.positional[0].value, owner=value.name))
+        return UNKNOWN
+    if name in _MOVES and value.kind is Kind.OBJECT and type(node.func) is cst.Attribute:
+        return _moved(run, value, name, node, node.func)
+    found = frameworks.fact(f"{value.name}.{name}")
+    if found is None or found.kind is not Kind.FUNCTION:
+        return None
+    if found.instance:
+        return _made(value.name, arguments)
+    if found.what == "prepare":
+        return _prepared(arguments)
+    return _returned(run, found, node, arguments, value)
+
+
+def framework_attribute(value: Value, name: str, node: cst.Attribute) -> Value | None:
+    """What an attribute of a framework's object holds; None where nothing is known of it."""
+    if value.name is None or value.ref is not None:
+        return None
+    found = frameworks.fact(f"{value.name}.{name}")
+    if found is None:
+        return None
+    if found.returns is Kind.DEVICE:
+        return Value(Kind.DEVICE, (Alternative(Place(Where.NAMED, words(node)), None, node),))
+    if found.returns is Kind.TENSOR:
+        return tensor((), found.certainty)
+    return Value(found.returns) if found.returns is Kind.NUMBER else None
+
+
+def _moved(run: Interpreter, value: Value, name: str, node: cst.Call, func: cst.Attribute) -> Value:
+    moved = value.but(places=()) if "copies" in value.facts else value
+    use = run.move_uses.get(node, Use.USED)
+    run.emit(Move(node, run.scene, name, func.value, value, moved, name in ("to", "cuda", "cpu"), use=use))
+    return moved
+
+
+def _made(name: str, arguments: Arguments) -> Value | None:
+    """What an alternative constructor of a class gives, such as `from_pretrained`."""
+    made = framework_instance(name)
+    if made is not None and made.kind is Kind.MODULE and _PLACING_ARGUMENTS & arguments.named.keys():
+        return made.but(facts=made.facts | {"quantised"})
+    return made
+
+
+def _prepared(arguments: Arguments) -> Value:
+    from torchlint.placement.methods import prepared
+
+    given = tuple(prepared(o.value) for o in arguments.positional)
+    return given[0] if len(given) == 1 else sequence(given)
+
+
+def _returned(
+    run: Interpreter, found: Fact, node: cst.Call, arguments: Arguments, receiver: Value | None
+) -> Value:
+    """What calling a function or method gives, by its fact."""
+    if any(name in arguments.named for name in found.not_with):
+        return UNKNOWN
+    if found.only_with is not None:
+        keyword, wanted = found.only_with
+        given = arguments.value(keyword)
+        if given is None or given.name != wanted:
+            return Value(Kind.OWNED, name=_OWNED_NAMES.get(found.what)) if found.returns is Kind.OWNED else UNKNOWN
+    places = _places(run, found, node, arguments, receiver)
+    kind = found.returns
+    if kind is Kind.TENSOR:
+        return tensor(places, found.certainty)
+    if kind is Kind.OWNED:
+        element = tensor(places, Certainty.INFERRED) if found.lives is not None else None
+        return Value(Kind.OWNED, element=element, name=_OWNED_NAMES.get(found.what), facts=frozenset({"in place"}))
+    if kind is Kind.SEQUENCE:
+        if found.lives is Lives.HOST and found.arity == 2:
+            return sequence((tensor(places, Certainty.INFERRED), NUMBER))
+        return sequence((UNKNOWN,) * found.arity) if found.arity else Value(Kind.SEQUENCE)
+    if kind is Kind.DEVICE:
+        return Value(Kind.DEVICE, (Alternative(Place(Where.NAMED, words(node)), None, node),))
+    if kind is Kind.MODULE:
+        facts = frozenset({"wrapped"}) if found.moves_inputs else NO_FACTS
+        return Value(Kind.MODULE, (), found.certainty, facts=facts)
+    if kind is None:
+        return Value(Kind.UNKNOWN, places, Certainty.INFERRED)
+    return Value(kind, (), found.certainty)
+
+
+#: The class that a word in a fact stands for, where a function returns an instance of it.
+_OWNED_NAMES = {"batch": "transformers.BatchEncoding", "graph": "torch_geometric.data.Data"}
+
+
+def _places(
+    run: Interpreter, found: Fact, node: cst.Call, arguments: Arguments, receiver: Value | None
+) -> tuple[Alternative, ...]:
+    """Where the tensors live that a call gives."""
+    if found.lives is Lives.HOST:
+        return (Alternative(HOST, 1, node),)
+    if found.lives is Lives.CREATED:
+        if run.context_places is not None:
+            return tuple(p._replace(rank=1, origin=node) for p in run.context_places)
+        return (Alternative(DEFAULT if run.scene.default_device else HOST, 1, node),)
+    if found.lives is Lives.ARGUMENTS:
+        places: tuple[Alternative, ...] = ()
+        for operand in arguments.positional:
+            places = union(places, tuple(p._replace(rank=None) for p in operand.value.places))
+        return places
+    if found.lives is Lives.MODULE and receiver is not None:
+        return tuple(p._replace(rank=None) for p in receiver.places if not p.place.is_host)
+    return ()

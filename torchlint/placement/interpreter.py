@@ -251,9 +251,9 @@ def replace_env(env: Env, new: Env) -> None:
 
 
 def forget_below(name: str, env: Env) -> None:
-    """Drop what is known of `name.attribute` once `name` is bound anew."""
-    prefix = name + "."
-    for key in [k for k in env if k.startswith(prefix)]:
+    """Drop what is known of `name.attribute`, `name[key]` and `other[name]` once `name` is bound anew."""
+    below, inside, index = name + ".", name + "[", f"[{name}]"
+    for key in [k for k in env if k.startswith((below, inside)) or k.endswith(index)]:
         del env[key]
 
 
@@ -264,5 +264,12 @@ def _is_test_path(path: str) -> bool:
 
 
 def key_of(node: cst.CSTNode) -> str | None:
-    """The name under which an environment knows an expression."""
-    return dotted(node)
+    """The name under which an environment knows an expression: `x`, `x.y`, `x[key]`, `x["key"]`."""
+    if type(node) is not cst.Subscript:
+        return dotted(node)
+    if len(node.slice) != 1 or type(node.slice[0].slice) is not cst.Index:
+        return None
+    base, index = dotted(node.value), node.slice[0].slice.value
+    if base is None or type(index) not in (cst.Name, cst.SimpleString, cst.Integer):
+        return None
+    return f"{base}[{index.value}]"  # type: ignore[attr-defined]

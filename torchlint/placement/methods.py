@@ -25,6 +25,7 @@ from torchlint.placement.events import (
     Use,
 )
 from torchlint.placement.evidence import distinguishes_tensor
+from torchlint.placement.frameworks_bridge import framework_method
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.operations import emit_sync, mix
 from torchlint.placement.syntax import dotted, string, words
@@ -69,6 +70,9 @@ def method_call(
         from torchlint.placement.classes import _at_instance
 
         return _at_instance(result, receiver) if receiver.kind is Kind.MODULE else result
+    known = framework_method(run, receiver, name, node, arguments)
+    if known is not None:
+        return known
     handler = _BY_KIND.get(receiver.kind)
     if name in _MOVES and receiver.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.MODULE):
         return move(run, node, func, name, receiver, arguments, env)
@@ -458,8 +462,8 @@ def _owned_method(
         return UNKNOWN
     if name == "prepare":
         given = [o.value for o in arguments.positional]
-        prepared = tuple(_prepared(v) for v in given)
-        return prepared[0] if len(prepared) == 1 else sequence(prepared)
+        made = tuple(prepared(v) for v in given)
+        return made[0] if len(made) == 1 else sequence(made)
     if name in ("decode", "batch_decode", "encode") and name != "encode":
         return Value(Kind.STRING)
     wanted = arguments.value("return_tensors")
@@ -470,7 +474,7 @@ def _owned_method(
     return UNKNOWN
 
 
-def _prepared(value: Value) -> Value:
+def prepared(value: Value) -> Value:
     """What `accelerator.prepare` gives: a Module that moves its inputs, a loader whose batches are moved."""
     if value.kind is Kind.MODULE:
         return value.but(places=(), facts=value.facts | {"wrapped"}, ref=None)

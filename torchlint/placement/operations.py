@@ -193,6 +193,9 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
     base = run.evaluate(target.value, env)
     indices = [run.evaluate(e.slice.value, env) for e in target.slice if type(e.slice) is cst.Index]
     name = dotted(target.value)
+    if name is not None:
+        for known in [k for k in env if k.startswith(f"{name}[")]:
+            del env[known]
     if base.kind is Kind.TENSOR:
         _write_slice(run, target, base, indices, value)
         return

@@ -119,6 +119,9 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
     merged = branches[0]
     for other in branches[1:]:
         merged = join_env(merged, other)
+    if len(branches) > 1:
+        # What a test said of `x[key]` holds in its branch alone.
+        merged = {k: v for k, v in merged.items() if k[-1] != "]" or k in env}
     replace_env(env, merged)
     if several or first is None or taken_ends == rest_ends:
         return None

@@ -19,8 +19,8 @@ class Usage:
     """What one scope (a function or the module) does with its names; dotted names such as `self.x` count, too.
 
     attributes: which attributes are read of a name. called: names called as functions. unpacked: names passed
-    as `**name`. torch_arguments: names passed to functions of torch, as "name torch.function", with "[]" behind it where
-    they stand in a list.
+    as `**name`. torch_arguments: names passed to functions of torch by position, as (name, function, position, whether
+    it stands there in a list).
     indexed: names subscripted. assigned: how often a name is bound. loads: how often it is read.
     backward: a backward stands here outside every loop. self_assigned: attributes of `self` bound here.
     """
@@ -34,7 +34,7 @@ class Usage:
         self.attributes: defaultdict[str, set[str]] = defaultdict(set)
         self.called: set[str] = set()
         self.unpacked: set[str] = set()
-        self.torch_arguments: set[str] = set()
+        self.torch_arguments: set[tuple[str, str, int, bool]] = set()
         self.module_arguments: set[str] = set()
         self.indexed: set[str] = set()
         self.iterated: set[str] = set()
@@ -147,7 +147,7 @@ class FileUsage:
         of_torch = type(root) is cst.Name and root.value in self.torch_names
         if name is not None and name.endswith(("set_default_device", "set_default_tensor_type")):
             self.sets_default_device = True
-        for arg in node.args:
+        for position, arg in enumerate(node.args):
             value = arg.value
             if arg.star == "**":
                 inner = dotted(value)
@@ -158,7 +158,7 @@ class FileUsage:
                 for item in [e.value for e in value.elements] if listed else [value]:  # type: ignore[attr-defined]
                     inner = dotted(item)
                     if inner is not None:
-                        scope.torch_arguments.add(f"{inner} {name}" + ("[]" if listed else ""))
+                        scope.torch_arguments.add((inner, name or "", position, listed))
             elif type(func) is cst.Attribute and name is not None and name.startswith("self."):
                 inner = dotted(value)
                 if inner is not None:
