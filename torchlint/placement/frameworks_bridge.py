@@ -14,7 +14,6 @@ from torchlint.placement.values import (
     DEFAULT,
     HOST,
     NO_FACTS,
-    NUMBER,
     UNKNOWN,
     Alternative,
     Certainty,
@@ -82,8 +81,6 @@ def framework_method(
         return None
     if found.instance:
         return _made(value.name, arguments)
-    if found.what == "prepare":
-        return _prepared(arguments)
     return _returned(run, found, node, arguments, value)
 
 
@@ -116,10 +113,11 @@ def _made(name: str, arguments: Arguments) -> Value | None:
     return made
 
 
-def _prepared(arguments: Arguments) -> Value:
+def _given_back(found: Fact, arguments: Arguments) -> Value:
+    """The arguments, moved and wrapped by the library where it does so (`prepare`)."""
     from torchlint.placement.methods import prepared
 
-    given = tuple(prepared(o.value) for o in arguments.positional)
+    given = tuple(prepared(o.value) if found.moves_inputs else o.value for o in arguments.positional)
     return given[0] if len(given) == 1 else sequence(given)
 
 
@@ -134,6 +132,8 @@ def _returned(
         given = arguments.value(keyword)
         if given is None or given.name != wanted:
             return Value(Kind.OWNED, name=_OWNED_NAMES.get(found.what)) if found.returns is Kind.OWNED else UNKNOWN
+    if found.returns_arguments:
+        return _given_back(found, arguments)
     places = _places(run, found, node, arguments, receiver)
     kind = found.returns
     if kind is Kind.TENSOR:
@@ -142,9 +142,8 @@ def _returned(
         element = tensor(places, Certainty.INFERRED) if found.lives is not None else None
         return Value(Kind.OWNED, element=element, name=_OWNED_NAMES.get(found.what), facts=frozenset({"in place"}))
     if kind is Kind.SEQUENCE:
-        if found.lives is Lives.HOST and found.arity == 2:
-            return sequence((tensor(places, Certainty.INFERRED), NUMBER))
-        return sequence((UNKNOWN,) * found.arity) if found.arity else Value(Kind.SEQUENCE)
+        items = tuple(Value(k, places if k is Kind.TENSOR else (), found.certainty) for k in found.items)
+        return sequence(items) if items else Value(Kind.SEQUENCE)
     if kind is Kind.DEVICE:
         return Value(Kind.DEVICE, (Alternative(Place(Where.NAMED, words(node)), None, node),))
     if kind is Kind.MODULE:

@@ -1,0 +1,193 @@
+"""DEV101: which dropped moves are reported, which are not, and what the fix does."""
+
+from __future__ import annotations
+
+import pytest
+from checking import expect, findings, fixed, safeties
+
+from torchlint.findings import Confidence
+
+CODE = "DEV101"
+
+
+@pytest.mark.parametrize(
+    "imports, made",
+    [
+        ("import torch", "torch.zeros(3)"),
+        ("import torch as th", "th.zeros(3)"),
+        ("from torch import zeros", "zeros(3)"),
+        ("import torch, numpy as np", "torch.from_numpy(np.ones(3))"),
+        ("import torch", "torch.rand(3).mul(2).softmax(dim=0)"),
+        ("import torch", "torch.nn.Parameter(torch.ones(3))"),
+        ("import torch.nn.functional as F, torch", "F.pad(torch.ones(3), (1, 1))"),
+    ],
+)
+@pytest.mark.parametrize("move", ["to(device)", "cuda()", "cpu()", "half()", "type(torch.float16)", "to(device=device)"])
+def test_a_tensor_that_is_moved_and_dropped_is_reported(imports: str, made: str, move: str) -> None:
+    expect(
+        f"""
+        import torch
+        {imports}
+        def work(device):
+            x = {made}
+            x.{move}  # <-
+            return x
+        """,
+        CODE,
+    )
+
+
+def test_what_is_on_the_way_back_from_a_function_of_the_file_is_known() -> None:
+    expect(
+        """
+        import torch
+        def make(n):
+            return torch.arange(n), torch.ones(n)
+        def work(n, device):
+            a, b = make(n)
+            a.to(device)  # <-
+            b.to(device)  # <-
+            return a + b
+        """,
+        CODE,
+    )
+
+
+def test_each_part_of_a_tuple_statement_is_judged_alone() -> None:
+    expect(
+        """
+        import torch
+        def work(device):
+            model, x = torch.nn.Linear(2, 2), torch.ones(2)
+            (
+                model.to(device),
+                x.to(device),  # <-
+            )
+            return model(x)
+        """,
+        CODE,
+    )
+
+
+def test_a_type_test_tells_the_items_of_a_mapping() -> None:
+    expect(
+        """
+        import torch
+        def work(batch, device):
+            for key in batch:
+                if isinstance(batch[key], torch.Tensor):
+                    batch[key].to(device)  # <-
+                else:
+                    batch[key].to(device)
+            if torch.is_tensor(batch["x"]):
+                batch["x"].cuda()  # <-
+            batch["x"].cuda()
+            return batch
+        """,
+        CODE,
+    )
+
+
+def test_a_name_given_to_functions_of_torch_is_a_tensor() -> None:
+    expect(
+        """
+        import torch
+        from torch.nn import functional as F
+        def work(batch, device):
+            x = batch[0]
+            x.to(device)  # <-
+            return F.relu(x)
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["x.parameters()", "x(1)", "f(**x)", 'x["key"]', "x.state_dict()", "x.requires_grad_(False)", "torch.save(x, 'p')", ""],
+)
+def test_an_unknown_value_is_silent(use: str) -> None:
+    expect(
+        f"""
+        import torch
+        def work(f, x, device):
+            {use or "pass"}
+            x.to(device)
+            x.cuda()
+            x.cpu()
+            return x
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "imports, made",
+    [
+        ("import torch", "torch.nn.Linear(2, 2)"),
+        ("from torchvision.models import resnet18", "resnet18()"),
+        ("from transformers import AutoModel", "AutoModel.from_pretrained('x')"),
+        ("from diffusers import StableDiffusionPipeline", "StableDiffusionPipeline.from_pretrained('x')"),
+        ("from torchmetrics import Accuracy", "Accuracy()"),
+        ("from torch_geometric.data import Data", "Data()"),
+        ("from torch_ema import ExponentialMovingAverage", "ExponentialMovingAverage([])"),
+        ("from transformers import AutoTokenizer", "AutoTokenizer.from_pretrained('x')('a', return_tensors='pt')"),
+    ],
+)
+def test_what_moves_in_place_is_silent(imports: str, made: str) -> None:
+    expect(
+        f"""
+        {imports}
+        def work(device):
+            x = {made}
+            x.to(device)
+            return x
+        """,
+        CODE,
+    )
+
+
+def test_the_fix_binds_the_result() -> None:
+    assert (
+        fixed(
+            """\
+            import torch
+            def work(device):
+                x = torch.ones(3)
+                x.to(device)  # keep
+                return x
+            """,
+            CODE,
+        )
+        == """\
+import torch
+def work(device):
+    x = torch.ones(3)
+    x = x.to(device)  # keep
+    return x
+"""
+    )
+
+
+def test_no_fix_is_offered_where_a_name_is_not_what_holds_the_tensor() -> None:
+    code = """
+        import torch
+        def work(model: torch.nn.Module, device):
+            for p in model.parameters():
+                p.to(device)
+        """
+    assert safeties(code, CODE) == [None]
+
+
+def test_the_confidence_is_that_of_the_receiver() -> None:
+    known, inferred = findings(
+        """
+        import torch
+        def work(x, y: torch.Tensor, device):
+            y.to(device)
+            x.to(device)
+            return x.unsqueeze(0), y
+        """,
+        CODE,
+    )
+    assert (known.confidence, inferred.confidence) == (Confidence.CERTAIN, Confidence.LIKELY)
