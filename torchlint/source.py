@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from torchlint.deep import too_deep
 from torchlint.findings import Edit, Position, Range
 from torchlint.splice import rewrite
 
@@ -216,6 +217,8 @@ def parse(text: str) -> cst.Module:
         raise Unreadable(
             "a null character: this is not Python source", Lines(text).range(*[text.index("\0")] * 2)
         )
+    if (why := too_deep(text)) is not None:
+        raise Unreadable(f"too deep for the parser: {why}", _FIRST, fault=True)
     try:
         return cst.parse_module(text)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
