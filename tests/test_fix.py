@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from made_up import fix, fixing, rule
+from made_up import FunctionCall, fix, fixing, rule
 from programs import programs
 
 from torchlint.check import CheckOptions
 from torchlint.findings import Confidence, Edit, FileResult, Finding, Fix, Position, Range, Safety, Severity
 from torchlint.fix import FixOutcome, apply_fixes, fix_source, unified_diff, write_atomically
-from torchlint.rule import NodeEdit, NodeFix
+from torchlint.rule import NodeEdit, NodeFix, Report, Rule
 from torchlint.source import Lines, Unreadable, parse
 from torchlint.splice import rewrite, without_line
 
@@ -159,6 +159,17 @@ def test_fixing_again_changes_nothing() -> None:
     assert once.data == b"import os\n\ndef f():\n    return gpu(get(), gpu(k=1), k=1)\n"
     again = fix(once.data, *rules)
     assert (again.data, again.applied) == (once.data, 0)
+
+
+def test_findings_of_one_cause_are_fixed_together() -> None:
+    def reply(self: Rule, event: FunctionCall) -> list[Report]:
+        edits = (NodeEdit(event.node.func, "replace", "gpu"), NodeEdit(event.node, "import", "import os"))
+        return [self.finding(event, "m", cause=self.context.module, fix=NodeFix("f", Safety.SAFE, edits))]
+
+    outcome = fix("import torch\n" + "cuda()\n" * 15 + "cuda(cuda())\n", rule("cuda", 900, reply))
+    assert outcome.errors == ()
+    assert outcome.data == b"import torch\nimport os\n" + b"gpu()\n" * 15 + b"gpu(gpu())\n"
+    assert outcome.applied == 1
 
 
 def test_unsafe_fixes_are_applied_on_demand_alone() -> None:

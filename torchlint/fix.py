@@ -15,7 +15,7 @@ from torchlint.check import CheckOptions, check_source, read
 from torchlint.findings import Edit, FileError, FileResult, Finding, Fix, Safety
 from torchlint.relevance import is_relevant
 from torchlint.source import Unreadable, decode
-from torchlint.splice import rewrite
+from torchlint.splice import overlap, rewrite, touch
 
 _ROUNDS = 10
 
@@ -63,8 +63,8 @@ def choose(
             continue
         # Fixes may share an edit, such as an import that both need.
         own = [edit for edit in dict.fromkeys(finding.fix.edits) if edit not in taken]
-        if any(_overlap(*pair) for pair in combinations(own, 2)) or any(
-            _touch(a, b) for a in own for b in taken
+        if any(overlap(*pair) for pair in combinations(own, 2)) or any(
+            touch(a, b) for a in own for b in taken
         ):
             skipped.append(finding)
         else:
@@ -75,23 +75,6 @@ def choose(
 
 def _may_apply(fix: Fix, unsafe: bool) -> bool:
     return fix.safety is Safety.SAFE or (unsafe and fix.safety is Safety.UNSAFE)
-
-
-def _overlap(one: Edit, other: Edit) -> bool:
-    """Whether two edits replace the same characters, or one inserts where the other replaces."""
-    if one.cell != other.cell:
-        return False
-    first, second = sorted((one, other), key=lambda edit: (edit.start, edit.end))
-    return second.start < first.end
-
-
-def _touch(one: Edit, other: Edit) -> bool:
-    """Whether edits of two fixes are in each other's way: an insertion, even at the rim of the other."""
-    if one.cell != other.cell:
-        return False
-    if one.start == one.end or other.start == other.end:
-        return one.start <= other.end and other.start <= one.end
-    return one.start < other.end and other.start < one.end
 
 
 def fix_source(

@@ -14,9 +14,10 @@ import libcst as cst
 from torchlint.check import in_short
 from torchlint.deep import deeply
 from torchlint.edits import needs_statements, nodes_of, resolve
-from torchlint.findings import FileError, FileResult, Finding, Related
+from torchlint.findings import FileError, FileResult, Finding, Fix, Related
 from torchlint.positions import Places, places
 from torchlint.rule import Note, Report, Rule, RuleContext
+from torchlint.splice import touch
 
 if TYPE_CHECKING:
     from torchlint.check import CheckOptions, Observer
@@ -301,8 +302,23 @@ def _one_of(group: Sequence[Candidate]) -> Candidate:
         if (other.cell, other.range) not in taken
     ]
     severity = max((c.finding.severity for c in group), key=lambda s: s.rank)
-    finding = replace(first.finding, severity=severity, related=(*first.finding.related, *also))
+    fix = _joint_fix(first.finding.fix, [other.finding.fix for other in others])
+    finding = replace(first.finding, severity=severity, related=(*first.finding.related, *also), fix=fix)
     return replace(first, finding=finding)
+
+
+def _joint_fix(fix: Fix | None, others: Iterable[Fix | None]) -> Fix | None:
+    """A fix that does what others as safe as it do as well, so far as they are not in each other's way."""
+    if fix is None:
+        return None
+    edits = list(fix.edits)
+    for other in others:
+        if other is not None and other.safety is fix.safety:
+            new = [edit for edit in other.edits if edit not in edits]
+            if not any(touch(one, taken) for one in new for taken in edits):
+                edits += new
+    edits.sort(key=lambda edit: (-1 if edit.cell is None else edit.cell, edit.start, edit.end))
+    return replace(fix, edits=tuple(edits))
 
 
 _COMMENT_OF_OURS = re.compile(r"#\s*(?:torchlint|noqa)\s*:.*", re.IGNORECASE)

@@ -21,6 +21,23 @@ def rewrite(text: str, edits: Iterable[Edit]) -> str:
     return "".join([*pieces, text[done:]])
 
 
+def overlap(one: Edit, other: Edit) -> bool:
+    """Whether two edits replace the same characters, or one inserts where the other replaces."""
+    if one.cell != other.cell:
+        return False
+    first, second = sorted((one, other), key=lambda edit: (edit.start, edit.end))
+    return second.start < first.end
+
+
+def touch(one: Edit, other: Edit) -> bool:
+    """Whether edits of two fixes are in each other's way: an insertion, even at the rim of the other."""
+    if one.cell != other.cell:
+        return False
+    if one.start == one.end or other.start == other.end:
+        return one.start <= other.end and other.start <= one.end
+    return one.start < other.end and other.start < one.end
+
+
 def without_line(
     lines: Lines, number: int, bounds: tuple[int, int], last: int | None = None
 ) -> tuple[int, int]:
