@@ -1,0 +1,155 @@
+"""First-party imports: what other modules of the project define is known, and nothing else of them happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import libcst as cst
+import pytest
+
+from torchlint.placement.events import Mix, Move
+from torchlint.placement.observer import Observation, observe
+from torchlint.placement.project import Project
+from torchlint.placement.values import Kind, Where
+
+
+class Tree:
+    """A folder of modules, and what observing one of them gives."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "pyproject.toml").write_text("")
+
+    def write(self, path: str, code: str = "") -> str:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(dedent(code))
+        return str(file)
+
+    def observe(self, path: str, code: str) -> Observation:
+        file = self.write(path, code)
+        return observe(cst.parse_module(dedent(code)), file, Project())
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+HELPERS = """
+import torch
+
+DEVICE = torch.device("cuda")
+
+def make(n):
+    return torch.zeros(n)
+
+def send(x):
+    return x.to(DEVICE)
+"""
+
+
+def device_of(observation: Observation, name: str) -> tuple[Kind, list[Where]]:
+    for target, value in observation.bound.items():
+        if isinstance(target, cst.Name) and target.value == name:
+            return value.kind, [p.place.where for p in value.places]
+    raise AssertionError(f"nothing is known of {name}")
+
+
+@pytest.mark.parametrize(
+    ("path", "statement"),
+    [
+        ("pkg/train.py", "from pkg.helpers import make"),
+        ("pkg/train.py", "from .helpers import make"),
+        ("pkg/sub/train.py", "from ..helpers import make"),
+        ("pkg/train.py", "from pkg.helpers import make as make"),
+        ("train.py", "from pkg.helpers import make"),
+        ("scripts/train.py", "from pkg.helpers import make"),
+        ("pkg/train.py", "from helpers import make"),
+    ],
+)
+def test_a_function_is_found_however_it_is_imported(tree: Tree, path: str, statement: str) -> None:
+    tree.write("pkg/__init__.py")
+    tree.write("pkg/helpers.py", HELPERS)
+    observation = tree.observe(path, f"{statement}\nx = make(3)\n")
+    assert device_of(observation, "x") == (Kind.TENSOR, [Where.HOST])
+
+
+@pytest.mark.parametrize(
+    ("init", "statement", "call"),
+    [
+        ("from .helpers import make", "from pkg import make", "make(3)"),
+        ("from .helpers import *", "from pkg import make", "make(3)"),
+        ("from .helpers import make as build", "import pkg", "pkg.build(3)"),
+        ("from . import helpers", "import pkg", "pkg.helpers.make(3)"),
+        ("", "import pkg.helpers as h", "h.make(3)"),
+        ("", "from pkg import helpers", "helpers.make(3)"),
+    ],
+)
+def test_re_exports_and_modules_lead_to_the_function(tree: Tree, init: str, statement: str, call: str) -> None:
+    tree.write("pkg/__init__.py", init)
+    tree.write("pkg/helpers.py", HELPERS)
+    observation = tree.observe("main.py", f"{statement}\nx = {call}\n")
+    assert device_of(observation, "x") == (Kind.TENSOR, [Where.HOST])
+
+
+def test_a_constant_of_another_module_is_known(tree: Tree) -> None:
+    tree.write("helpers.py", HELPERS)
+    observation = tree.observe("main.py", "import torch\nfrom helpers import send\nx = send(torch.ones(3))\n")
+    assert device_of(observation, "x") == (Kind.TENSOR, [Where.NAMED])
+
+
+def test_a_base_class_in_another_module_makes_a_module(tree: Tree) -> None:
+    tree.write("base.py", "from torch import nn\n\nclass Base(nn.Module):\n    pass\n")
+    tree.write("models.py", "from base import Base\nfrom torch import nn\n\nclass Net(Base):\n    def __init__(self):\n"
+               "        super().__init__()\n        self.layer = nn.Linear(2, 2)\n    def forward(self, x):\n        return self.layer(x)\n")  # fmt: skip
+    code = "from models import Net\n\ndef build(device):\n    net = Net()\n    net.to(device)\n    return net\n"
+    moves = [e for e in tree.observe("main.py", code).events if isinstance(e, Move)]
+    assert [m.value.kind for m in moves] == [Kind.MODULE]
+
+
+def test_a_mismatch_across_modules_is_an_event_of_the_file_that_causes_it(tree: Tree) -> None:
+    tree.write("helpers.py", HELPERS)
+    code = "import torch\nfrom helpers import make, send\n\ny = send(torch.ones(3)) + make(3)\n"
+    mixes = [e for e in tree.observe("main.py", code).events if isinstance(e, Mix)]
+    assert len(mixes) == 1
+
+
+def test_faults_inside_the_imported_module_are_not_events_here(tree: Tree) -> None:
+    tree.write("helpers.py", "import torch\n\ndef bad():\n    x = torch.ones(3)\n    x.cuda()\n    return x\n")
+    observation = tree.observe("main.py", "from helpers import bad\ny = bad()\n")
+    assert not [e for e in observation.events if isinstance(e, Move)]
+
+
+def test_modules_that_import_each_other_end(tree: Tree) -> None:
+    tree.write("a.py", "from b import g\n\ndef f(x):\n    return g(x)\n\ntorch = None\n")
+    tree.write("b.py", "from a import f\n\ndef g(x):\n    torch = f(x)\n    return torch\n")
+    assert tree.observe("main.py", "from a import f\ny = f(1)\n").failures == []
+
+
+def test_a_name_that_leads_back_to_itself_ends(tree: Tree) -> None:
+    tree.write("a.py", "from b import name\n")
+    tree.write("b.py", "from a import name\n")
+    assert tree.observe("main.py", "from a import name\ny = name(1)\n").failures == []
+
+
+@pytest.mark.parametrize("content", ["def make(:\n", "\x00", "é".encode("latin-1").decode("latin-1") * 3 + "((("])
+def test_a_module_that_cannot_be_read_stays_unknown(tree: Tree, content: str) -> None:
+    (tree.root / "helpers.py").write_text(content)
+    observation = tree.observe("main.py", "from helpers import make\nx = make(3)\n")
+    assert observation.failures == []
+
+
+def test_a_library_of_the_same_name_elsewhere_is_not_taken_for_the_project(tree: Tree, tmp_path: Path) -> None:
+    observation = tree.observe("main.py", "from transformers import make\nx = make(3)\n")
+    assert not [t for t in observation.bound if isinstance(t, cst.Name) and t.value == "x"]
+
+
+def test_what_a_result_rests_on_is_told(tree: Tree) -> None:
+    helpers = tree.write("helpers.py", HELPERS)
+    code = "from helpers import make\nx = make(3)\n"
+    path = tree.write("main.py", code)
+    project = Project()
+    observe(cst.parse_module(code), path, project)
+    assert any(Path(p).resolve() == Path(helpers).resolve() for p in project.dependencies(path))
