@@ -101,8 +101,11 @@ def call_value(run: Interpreter, target: Value, node: cst.Call, arguments: Argum
     return unknown_call(run, target, node, arguments, env)
 
 
-def project_call(run: Interpreter, function: Function, node: cst.Call, arguments: Arguments, env: Env) -> Value:
-    result = call_function(run, function, node, arguments.operands(), arguments.values())
+def project_call(
+    run: Interpreter, function: Function, node: cst.Call, arguments: Arguments, env: Env, me: Value | None = None
+) -> Value:
+    """A call of a function of the project. me: the Module whose method it is."""
+    result = call_function(run, function, node, arguments, me)
     run.emit(Call(node, run.scene, function, result, tuple(arguments.operands())))
     if function.run is run or function.run.project is run.project:
         _after_effects(run, function, arguments, env)
@@ -126,6 +129,10 @@ def _instantiate(run: Interpreter, cls: Class, node: cst.Call, arguments: Argume
     for base in sorted(cls.kind_names):
         if base.endswith("data.Dataset") or base.endswith(".Dataset"):
             return Value(Kind.DATASET, ref=cls)
+    for operand in arguments.all():
+        if operand.value.kind is Kind.MODULE:
+            # Who is given a Module to keep may well move it.
+            _escapes(run, operand, env)
     init = cls.method("__init__")
     bound: dict[str, Value] = dict(arguments.values())
     if init is not None:
@@ -143,10 +150,11 @@ def call_module(run: Interpreter, module: Value, node: cst.Call, arguments: Argu
             operands = [Operand(node.func, module, "module"), *arguments.operands()]
             if module.places and not _self_placed(module):
                 mix(run, node, "forward", [o for o in operands if o.value.kind is not Kind.UNKNOWN])
-            from torchlint.placement.classes import _at_instance
+            from torchlint.placement.classes import at_instance
 
-            result = call_function(run, forward, node, arguments.operands(), arguments.values())
-            result = _at_instance(result, module)
+            me = module if module.places and not _self_placed(module) else None
+            result = call_function(run, forward, node, arguments, me)
+            result = at_instance(result, module)
             if result.kind is Kind.UNKNOWN and not result.places:
                 return Value(Kind.UNKNOWN, _symbolic(module.places), Certainty.INFERRED, facts=frozenset({"grad"}))
             return result
@@ -217,7 +225,7 @@ def _super_call(run: Interpreter, node: cst.Call, func: cst.Attribute, env: Env)
     if owner is not None:
         for base in owner.lineage()[1:]:
             if name in base.methods:
-                return call_function(run, base.methods[name], node, arguments.operands(), arguments.values())
+                return call_function(run, base.methods[name], node, arguments)
     if name in ("to", "cuda", "cpu", "half", "float", "_apply"):
         return Value(Kind.MODULE)
     return UNKNOWN

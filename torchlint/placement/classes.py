@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import libcst as cst
 
-from torchlint.placement.definitions import Class, Function
+from torchlint.placement.definitions import MODULE_HABITS, Class, Function
 from torchlint.placement.events import Attribute
 from torchlint.placement.functions import define, instance_of, summarise
 from torchlint.placement.interpreter import Env, Interpreter
@@ -39,9 +41,22 @@ def define_class(run: Interpreter, node: cst.ClassDef, env: Env) -> Value:
                 cls.methods[statement.name.value] = function
         else:
             run.block([statement], class_env)
+    cls.looks_like_module = _looks_like_module(run, cls)
     cls.class_env = {k: v for k, v in class_env.items() if k not in env}
     run.classes.append(cls)
     return Value(Kind.CLASS, ref=cls)
+
+
+def _looks_like_module(run: Interpreter, cls: Class) -> bool:
+    """Whether a class that inherits from what is not seen has a forward, or calls on itself what only Modules have."""
+    unseen = [b for b in cls.bases if b.ref is None and not (b.name or "torch.").startswith(("torch.", "builtins."))]
+    if not unseen or cls.is_known_module or cls.is_data or cls.is_test or cls.is_optimizer:
+        return False
+    forward = cls.methods.get("forward")
+    if forward is not None and not forward.is_static and "backward" not in cls.methods:
+        return True
+    uses = (run.usage.of(m.node).attributes.get("self", ()) for m in cls.methods.values())
+    return any(MODULE_HABITS & set(used) for used in uses)
 
 
 def _resolved_base(run: Interpreter, value: Value, node: cst.BaseExpression) -> Value:
@@ -98,9 +113,10 @@ def assign_attribute(
     old = owner.attributes.get(name)
     owner.attributes[name] = value if old is None else join(old, value)
     owner.assigned_in[name].add(method)
+    owner.targets.setdefault(name, target)
     if owner.is_module or value.kind is Kind.TENSOR:
-        run.emit(Attribute(target, run.scene, owner, name, value, "assign", source))
-    if owner.is_module and name in owner.registered:
+        run.emit(Attribute(target, run.scene, owner, name, value, "assign", source, run.frame.statement))
+    if owner.is_module and name in owner.registered and not _is_being_built(run, owner):
         env[f"{run.frame.self_name}.{name}"] = _registered_value(owner, value)
 
 
@@ -130,15 +146,30 @@ def register(run: Interpreter, owner: Class, name: str, value: Value, how: str, 
     run.emit(Attribute(node, run.scene, owner, name, value, how, node))
 
 
+def _is_being_built(run: Interpreter, owner: Class) -> bool:
+    """Whether this is a constructor of the Module, which nobody can have moved yet."""
+    function = run.frame.function
+    return function is not None and function.name == "__init__" and function.owner in owner.lineage()
+
+
 def _registered_value(owner: Class, value: Value) -> Value:
     """Registered state is wherever the module is."""
-    home = Place(Where.OF_MODULE, owner.name)
+    return _at_home(value, Place(Where.OF_MODULE, owner.name), 0)
+
+
+def _at_home(value: Value, home: Place, depth: int) -> Value:
     if value.kind is Kind.TENSOR:
         rank = value.places[0].rank if value.places else None
-        return Value(Kind.TENSOR, (Alternative(home, rank, value.origin),), value.certainty, facts=value.facts - {"fresh"} | {"parameter"})
-    if value.kind is Kind.MODULE:
-        return value.but(places=(Alternative(home, None, value.origin),))
-    return value
+        facts = value.facts - {"fresh"} | {"parameter"}
+        return Value(Kind.TENSOR, (Alternative(home, rank, value.origin),), value.certainty, facts=facts)
+    if value.kind is not Kind.MODULE or depth > 3:
+        return value
+    return value.but(
+        places=(Alternative(home, None, value.origin),),
+        element=_at_home(value.element, home, depth + 1) if value.element is not None else None,
+        items=tuple(_at_home(i, home, depth + 1) for i in value.items) if value.items is not None else None,
+        keys={k: _at_home(v, home, depth + 1) for k, v in value.keys.items()} if value.keys is not None else None,
+    )
 
 
 def class_attribute(run: Interpreter, cls: Class, name: str) -> Value:
@@ -169,13 +200,29 @@ def instance_attribute(run: Interpreter, base: Value, name: str, node: cst.Attri
                 return known.class_env[name]
         return _unassigned(base, cls, name, node)
     holder, value = found
-    if holder.is_module and name in holder.registered:
+    if holder.is_module and name in holder.registered and not _is_being_built(run, holder):
         value = _registered_value(holder, value)
-        return _at_instance(value, base)
+        return at_instance(value, base)
     if _assigned_elsewhere(run, cls, name):
         # Another method writes it: who runs first is not known.
         return Value(value.kind, _without_host(value), min(value.certainty, Certainty.INFERRED), ref=value.ref, facts=value.facts - {"fresh"}, tests=value.tests)
-    return _at_instance(value, base)
+    return at_instance(_through(value, holder.targets.get(name)), base)
+
+
+def _through(value: Value, target: cst.CSTNode | None, depth: int = 0) -> Value:
+    """A value that an attribute keeps: it, and what it holds, came through the assignment to `target`."""
+    if depth > 2 or target is None:
+        return value
+    changes: dict[str, Any] = {}
+    if value.places:
+        changes["places"] = tuple(p._replace(through=target) for p in value.places)
+    if value.element is not None:
+        changes["element"] = _through(value.element, target, depth + 1)
+    if value.items is not None:
+        changes["items"] = tuple(_through(i, target, depth + 1) for i in value.items)
+    if value.keys is not None:
+        changes["keys"] = {k: _through(v, target, depth + 1) for k, v in value.keys.items()}
+    return value.but(**changes) if changes else value
 
 
 def _unassigned(base: Value, cls: Class, name: str, node: cst.Attribute) -> Value | None:
@@ -202,17 +249,28 @@ def _assigned_elsewhere(run: Interpreter, cls: Class, name: str) -> bool:
     return bool(known - {"__init__", here})
 
 
-def _at_instance(value: Value, base: Value) -> Value:
-    """What is wherever the module is, is where this instance is."""
-    if not base.places or not value.places:
+def at_instance(value: Value, base: Value, depth: int = 0) -> Value:
+    """What is wherever the module is, is where this instance is; also within containers."""
+    if not base.places or depth > 3 or base.places[0].place.where is Where.OF_MODULE:
         return value
-    places: list[Alternative] = []
-    for alternative in value.places:
-        if alternative.place.where is Where.OF_MODULE and base.places[0].place.where is not Where.OF_MODULE:
-            places.extend(p._replace(rank=alternative.rank, origin=p.origin or alternative.origin) for p in base.places)
-        else:
-            places.append(alternative)
-    return value.at(tuple(dict.fromkeys(places)))
+    changes: dict[str, Any] = {}
+    if any(p.place.where is Where.OF_MODULE for p in value.places):
+        places: list[Alternative] = []
+        for alternative in value.places:
+            if alternative.place.where is Where.OF_MODULE:
+                places.extend(
+                    p._replace(rank=alternative.rank, origin=p.origin or alternative.origin) for p in base.places
+                )
+            else:
+                places.append(alternative)
+        changes["places"] = tuple(dict.fromkeys(places))
+    if value.element is not None:
+        changes["element"] = at_instance(value.element, base, depth + 1)
+    if value.items is not None:
+        changes["items"] = tuple(at_instance(i, base, depth + 1) for i in value.items)
+    if value.keys is not None:
+        changes["keys"] = {k: at_instance(v, base, depth + 1) for k, v in value.keys.items()}
+    return value.but(**changes) if changes else value
 
 
 def _property(run: Interpreter, base: Value, method: Function, node: cst.Attribute) -> Value:
@@ -223,7 +281,7 @@ def _property(run: Interpreter, base: Value, method: Function, node: cst.Attribu
     if value.kind is Kind.UNKNOWN and method.name.endswith("device"):
         places = base.places if base.kind is Kind.MODULE and base.places else (Alternative(Place(Where.NAMED, words(node)), None, node),)
         return Value(Kind.DEVICE, places, Certainty.INFERRED)
-    return _at_instance(value, base)
+    return at_instance(value, base)
 
 
 def instantiate(run: Interpreter, cls: Class, node: cst.Call, bound: dict[str, Value]) -> Value:

@@ -18,13 +18,14 @@ class Function:
     """A function and its summary, which is computed once, in terms of its parameters.
 
     returns: what each exit gives. result: their join. parameters: names in order, without `self`.
-    mixes: pairs of parameters that an operation joins, so that a call can be judged.
+    mixes: pairs of parameters that an operation joins, so that a call can be judged; "" is the Module's own state.
     moved: parameters on which an in-place move runs. writes: whether it changes what it got or an attribute.
     syncs: nodes that wait for the device on a parameter's value.
+    defaults: the values of the parameters that have one. calls: what each call met so far passed, by parameter.
     """
 
     __slots__ = (
-        "annotated_result", "decorators", "generator", "mixes", "moved", "node", "outer", "owner", "parameters",
+        "annotated_result", "calls", "decorators", "defaults", "generator", "mixes", "moved", "node", "outer", "owner", "parameters",
         "result", "returns", "run", "state", "syncs", "writes", "yields",
     )  # fmt: skip
 
@@ -35,11 +36,13 @@ class Function:
         self.owner = owner
         self.decorators: tuple[str, ...] = ()
         self.parameters: list[str] = []
+        self.defaults: dict[str, Value] = {}
+        self.calls: list[dict[str, Value]] = []
         self.returns: list[tuple[cst.CSTNode, Value]] = []
         self.result: Value = UNKNOWN
         self.yields: Value | None = None
         self.state = "new"
-        self.mixes: list[tuple[str, str, cst.CSTNode]] = []
+        self.mixes: dict[tuple[str, str], cst.CSTNode] = {}
         self.moved: set[str] = set()
         self.syncs: list[cst.CSTNode] = []
         self.writes = False
@@ -67,8 +70,8 @@ class Class:
     """A class: its bases, its methods, and what its attributes hold over all methods."""
 
     __slots__ = (
-        "assigned_in", "attributes", "bases", "class_env", "guards", "judged", "kind_names", "methods", "node", "registered",
-        "run", "state",
+        "assigned_in", "attributes", "bases", "class_env", "guards", "judged", "kind_names", "looks_like_module", "methods", "node", "registered",
+        "run", "state", "targets",
     )  # fmt: skip
 
     def __init__(self, node: cst.ClassDef, run: Interpreter, bases: list[Value]) -> None:
@@ -78,12 +81,16 @@ class Class:
         self.methods: dict[str, Function] = {}
         self.attributes: dict[str, Value] = {}
         self.assigned_in: defaultdict[str, set[str]] = defaultdict(set)
+        #: The target of the first assignment to each attribute.
+        self.targets: dict[str, cst.CSTNode] = {}
         self.class_env: Env = {}
         #: Attributes that a Module registers (parameters, buffers, submodules).
         self.registered: set[str] = set()
         self.guards: frozenset[str] = frozenset()
         self.state = "new"
         self.judged = False
+        #: A base is not seen, and the class uses what only a Module has.
+        self.looks_like_module = False
         self.kind_names = frozenset(self._qualified_bases())
 
     @property
@@ -137,11 +144,20 @@ class Class:
 
     @property
     def is_module(self) -> bool:
+        if any(is_module_base(n) for n in self.kind_names):
+            return True
+        return any(c.looks_like_module for c in self.lineage())
+
+    @property
+    def is_known_module(self) -> bool:
+        """Whether a base says that it is a Module, rather than what it does."""
         return any(is_module_base(n) for n in self.kind_names)
 
     @property
     def is_data(self) -> bool:
-        return self._is_a("Dataset", "IterableDataset", "Sampler", "DataModule", "Transform", "ImageFolder")
+        if any(n in _SAMPLERS or n.startswith("torch.utils.data.") for n in self.kind_names):
+            return True
+        return self._is_a("Dataset", "IterableDataset", "BatchSampler", "DataModule", "Transform", "ImageFolder")
 
     @property
     def is_optimizer(self) -> bool:
@@ -160,6 +176,7 @@ class Class:
         return self._is_a("TestCase") or self.name.startswith("Test")
 
 
+_SAMPLERS = frozenset(["torch.utils.data.Sampler", "torch.utils.data.sampler.Sampler", "Sampler"])
 _MODULE_BASES = (
     "torch.nn.", "torchmetrics.", "torchvision.models.", "transformers.PreTrainedModel", "timm.",
 )  # fmt: skip
@@ -176,3 +193,10 @@ def is_module_base(name: str) -> bool:
         return True
     known = fact(name)
     return known is not None and known.kind is Kind.MODULE
+
+
+#: What a class reads of itself that it can have from nn.Module alone.
+MODULE_HABITS = frozenset(
+    "register_parameter register_buffer register_module add_module parameters named_parameters named_buffers"
+    " named_modules register_forward_hook register_forward_pre_hook".split()
+)

@@ -56,6 +56,7 @@ class Create(Event):
     api: qualified name. why: `explicit` (device=), `template` (*_like, new_*), `default`, `host-only` (from_numpy,
     torch.Tensor, …: ignores the default device), `generator`, `unknown` (**kwargs, out=).
     data: the host data it is made from, if any.
+    nearby: the tensors off the host and the devices that names in scope are bound to, latest first.
     """
 
     api: str
@@ -63,6 +64,7 @@ class Create(Event):
     why: str
     data: Value | None = None
     random: bool = False
+    nearby: tuple[tuple[str, Value], ...] = ()
 
 
 @dataclass(slots=True)
@@ -79,13 +81,27 @@ class Mix(Event):
     """One operation joins operands in different places.
 
     api: the operator or function. host: the operand and the alternative that is on the CPU; other: the one that
-    is not. operands: all of them.
+    is not. operands: all of them. confirmed: a caller within the file passes a tensor that is off the host.
     """
 
     api: str
     operands: tuple[Operand, ...]
     host: tuple[Operand, Alternative]
     other: tuple[Operand, Alternative]
+    confirmed: bool = False
+
+
+@dataclass(slots=True)
+class HostOnly(Event):
+    """A value is handed to something that takes it from the host alone.
+
+    api: `numpy`, `numpy.…`, `pack_padded_sequence`. operand: what is handed over; away: the alternative that is not on the
+    host, or None where the value requires grad and NumPy refuses it for that.
+    """
+
+    api: str
+    operand: Operand
+    away: Alternative | None
 
 
 @dataclass(slots=True)
@@ -106,8 +122,9 @@ class Sync(Event):
 class Attribute(Event):
     """A Module gets an attribute in one of its methods.
 
-    how: `assign`, `buffer`, `parameter`, `module`, `dict` (through `__dict__`).
-    owner: the Class. name: the attribute. value_node: what is assigned.
+    how: `assign`, `append` (to a list that it holds), `buffer`, `parameter`, `module`, `dict` (through `__dict__`).
+    owner: the Class. name: the attribute. value_node: what is assigned. statement: the assignment, where it has no
+    other target.
     """
 
     owner: object
@@ -115,6 +132,7 @@ class Attribute(Event):
     value: Value
     how: str
     value_node: cst.CSTNode | None = None
+    statement: cst.CSTNode | None = None
 
 
 @dataclass(slots=True)

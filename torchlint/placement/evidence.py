@@ -43,7 +43,7 @@ _MODULE_ONLY = frozenset(
     " register_forward_hook register_module add_module".split()
 )
 #: Marks that the usage walk adds; not attributes.
-_MARKS = frozenset(["dim=", "size()", "dim()", "[str]", "[,]"])
+MARKS = frozenset(["dim=", "size()", "dim()", "[str]", "[,]"])
 
 
 @lru_cache(maxsize=1)
@@ -55,6 +55,11 @@ def _distinguishing() -> frozenset[str]:
 def distinguishes_tensor(attribute: str) -> bool:
     """Whether nothing but a tensor is likely to have this attribute."""
     return attribute in _distinguishing()
+
+
+def speaks_of_array(attribute: str) -> bool:
+    """Whether nothing but a tensor or an array is likely to have this attribute."""
+    return attribute in torch_api.TENSOR_ATTRIBUTES - torch_api.MODULE_ATTRIBUTES - _SHARED_ATTRIBUTES
 
 
 def kind_from_use(name: str, usage: Usage) -> Kind | None:
@@ -70,7 +75,7 @@ def kind_from_use(name: str, usage: Usage) -> Kind | None:
         return Kind.MODULE
     if name in usage.called or name in usage.unpacked or "[str]" in used or "backward()" in used:
         return None
-    plain = used - _MARKS
+    plain = used - MARKS
     if not plain <= torch_api.TENSOR_ATTRIBUTES:
         return None
     if plain & _distinguishing():
@@ -95,7 +100,7 @@ def given_as_tensor(name: str, usage: Usage) -> bool:
     """Whether `name` goes straight into a function of torch that takes tensors, and nothing speaks against it."""
     if name in usage.called or name in usage.unpacked:
         return False
-    if not usage.attributes.get(name, set()) - _MARKS <= torch_api.TENSOR_ATTRIBUTES:
+    if not usage.attributes.get(name, set()) - MARKS <= torch_api.TENSOR_ATTRIBUTES:
         return False
     return any(
         _takes_tensor(function.rsplit(".", 1)[-1], position, listed)
@@ -112,9 +117,26 @@ def _takes_tensor(function: str, position: int, listed: bool) -> bool:
         overloads = torch_api.overloads(namespace + function)
         if overloads:
             return all(
-                position < len(o.parameters) and o.parameters[position].kind is wanted for o in overloads
+                position < len(o.parameters)
+                and o.parameters[position].kind is wanted
+                and o.parameters[position].name != "other"  # may be a number
+                for o in overloads
             )
     return False
+
+
+#: Functions that turn host data into a tensor, so that what they get is rather none yet.
+_TAKES_HOST_DATA = frozenset(
+    "tensor from_numpy Tensor FloatTensor LongTensor IntTensor BoolTensor ByteTensor DoubleTensor".split()
+)
+
+
+def is_made_tensor(name: str, usage: Usage) -> bool:
+    """Whether the scope itself makes a tensor of what `name` holds at first."""
+    return any(
+        given == name and function.rpartition(".")[2] in _TAKES_HOST_DATA
+        for given, function, _, _ in usage.torch_arguments
+    )
 
 
 _TENSOR_NAMES = frozenset(

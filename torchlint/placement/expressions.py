@@ -7,6 +7,7 @@ from typing import Any
 import libcst as cst
 
 from torchlint.placement.apis import api_value
+from torchlint.placement.branches import choose, condition_of
 from torchlint.placement.classes import class_attribute, instance_attribute
 from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.events import Compare, DeviceName, Operand
@@ -14,7 +15,7 @@ from torchlint.placement.frameworks_bridge import framework_attribute
 from torchlint.placement.interpreter import Env, Interpreter, expression, key_of, negated
 from torchlint.placement.operations import check_index, emit_sync, mix
 from torchlint.placement.statements import bind
-from torchlint.placement.syntax import condition, dotted, integer, string, words
+from torchlint.placement.syntax import dotted, integer, string, words
 from torchlint.placement.values import (
     ARRAY,
     NONE,
@@ -27,6 +28,7 @@ from torchlint.placement.values import (
     Value,
     Where,
     element_of,
+    guarded,
     join,
     narrowed,
     sequence,
@@ -44,7 +46,7 @@ _HOST_ATTRIBUTES = frozenset(["ndim", "dtype", "requires_grad", "is_leaf", "layo
 def name(run: Interpreter, node: cst.Name, env: Env) -> Value:
     text = node.value
     if text in ("True", "False"):
-        return NUMBER
+        return Value(Kind.NUMBER, name=text)
     if text == "None":
         return NONE
     value = run.lookup(text, env)
@@ -97,6 +99,8 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
         if attr in ("weight", "bias", "in_proj_weight", "running_mean", "running_var"):
             return tensor(with_rank(base.places, 1), Certainty.INFERRED, frozenset({"parameter"}))
         return Value(Kind.UNKNOWN, base.places if _is_symbolic(base) else ())
+    if base.kind is Kind.UNKNOWN and base.places and attr in ("T", "mT", "H", "mH"):
+        return base.but(facts=base.facts & {"assumed", "perhaps"})
     if base.kind in (Kind.UNKNOWN, Kind.OWNED, Kind.MAPPING):
         # What a batch or an output holds lives where it does.
         return Value(Kind.UNKNOWN, tuple(p._replace(rank=None) for p in base.places), min(base.certainty, Certainty.INFERRED))
@@ -211,6 +215,7 @@ def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode
     if operator is cst.Modulo and a.kind not in (Kind.TENSOR, Kind.STRING):
         return Value(Kind.NUMBER, facts=_MODULO)
     if a.kind is Kind.TENSOR or b.kind is Kind.TENSOR:
+        a, b = _as_input(run, left_node, a), _as_input(run, node.right, b)
         if Kind.UNKNOWN in (a.kind, b.kind):
             known = a if a.kind is Kind.TENSOR else b
             # The other one may be a tensor elsewhere: then the result is there.
@@ -235,6 +240,22 @@ def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode
     if Kind.STRING in (a.kind, b.kind):
         return Value(Kind.STRING)
     return UNKNOWN
+
+
+def _as_input(run: Interpreter, node: cst.CSTNode, value: Value) -> Value:
+    """A forward's first argument that arithmetic joins with a tensor, and that nothing speaks of as a number, is one."""
+    function = run.frame.function
+    if value.kind is not Kind.UNKNOWN or type(node) is not cst.Name or run.scene.role != "forward" or function is None:
+        return value
+    name = node.value
+    if name not in function.parameters[:1] or f"like:{name}" not in value.facts:
+        return value
+    usage = run.frame.usage
+    if name in usage.called or name in usage.unpacked or "[str]" in usage.attributes.get(name, ()):
+        return value
+    if any(given == name for given, _, _, _ in usage.torch_arguments):
+        return value  # it would be known for a tensor, were it given to something that takes tensors
+    return value.but(kind=Kind.TENSOR)
 
 
 def _may_hold_tensor(value: Value) -> bool:
@@ -310,13 +331,15 @@ def boolean(run: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
     scene = run.scene
     is_and = type(node.operator) is cst.And
     tests = left.tests if is_and else negated(left.tests)
-    key = condition(node.left)
+    key = condition_of(run, node.left)
     if key is not None and not is_and:
         key = (key[0], not key[1])
     with run.under(tests, key):
         right = run.evaluate(node.right, env)
     run.scene = scene
     run.truths[node.left], run.truths[node.right] = left, right
+    if key is not None:
+        left, right = guarded(left, key[0], not key[1]), guarded(right, *key)
     if Kind.TENSOR in (left.kind, right.kind) and left.kind in (Kind.TENSOR, Kind.NONE, Kind.UNKNOWN):
         return join(left, right)
     if left.kind is right.kind and left.kind in (Kind.DEVICE, Kind.STRING):
@@ -341,7 +364,7 @@ def unary(run: Interpreter, node: cst.UnaryOperation, env: Env) -> Value:
 def conditional(run: Interpreter, node: cst.IfExp, env: Env) -> Value:
     test = run.evaluate(node.test, env)
     truth_test(run, node.test, test)
-    key = condition(node.test)
+    key = condition_of(run, node.test)
     opposite = (key[0], not key[1]) if key is not None else None
     taken, skipped = dict(env), dict(env)
     narrow(run, node.test, taken, skipped)
@@ -357,8 +380,7 @@ def conditional(run: Interpreter, node: cst.IfExp, env: Env) -> Value:
         return Value(Kind.NUMBER, tests=test.tests if test.tests else yes.tests & no.tests)
     if yes.kind is Kind.NONE and no.kind is Kind.UNKNOWN or no.kind is Kind.NONE and yes.kind is Kind.UNKNOWN:
         return yes if no.kind is Kind.NONE else no
-    result = join(yes, no)
-    return result
+    return join(*choose(yes, no, test.tests, key))
 
 
 def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Value) -> Value | None:

@@ -7,13 +7,23 @@ from collections.abc import Iterable
 import libcst as cst
 
 from torchlint.placement import torch_api
+from torchlint.placement.arguments import Arguments
 from torchlint.placement.definitions import Class, Function
-from torchlint.placement.events import Autocast, DeviceName, Mix, Operand
-from torchlint.placement.evidence import from_annotation, given_as_tensor, kind_from_use
+from torchlint.placement.events import Autocast, DeviceName, Operand
+from torchlint.placement.evidence import (
+    MARKS,
+    from_annotation,
+    given_as_tensor,
+    is_made_tensor,
+    kind_from_use,
+)
 from torchlint.placement.interpreter import MOST_NESTED_SUMMARIES, Env, Frame, Interpreter
+from torchlint.placement.operations import mix
 from torchlint.placement.project import MOST_NESTED_MODULES
 from torchlint.placement.scene import Scene
-from torchlint.placement.syntax import dotted, string, words
+from torchlint.placement.substitution import bind_arguments, substitute
+from torchlint.placement.syntax import argument, string, words
+from torchlint.placement.usage import Usage
 from torchlint.placement.values import (
     NONE,
     NUMBER,
@@ -25,10 +35,10 @@ from torchlint.placement.values import (
     Value,
     Where,
     join,
-    sequence,
-    union,
 )
 
+#: Calls whose arguments are kept, of each function.
+MOST_CALLS = 20
 _DEVICE_FAMILIES = ("cuda", "mps", "xpu")
 
 
@@ -47,7 +57,7 @@ def define(run: Interpreter, node: cst.FunctionDef, env: Env, owner: Class | Non
     function.decorators = tuple(names)
     for parameter in all_parameters(node):
         if parameter.default is not None:
-            run.evaluate(parameter.default, env)
+            function.defaults[parameter.name.value] = run.evaluate(parameter.default, env)
             _default_device(run, parameter)
     run.functions.append(function)
     return Value(Kind.FUNCTION, ref=function)
@@ -73,7 +83,7 @@ def role_of(run: Interpreter, function: Function) -> str:
         return "data"
     if owner is not None and owner.is_optimizer and name == "step":
         return "optimizer"
-    if name == "__init__":
+    if name == "__init__" or (owner is not None and run.usage.is_setup(function.node)):
         return "init"
     if owner is not None and owner.is_module and name == "forward":
         return "forward"
@@ -129,7 +139,9 @@ def _summarise(function: Function, run: Interpreter) -> None:
         no_grad=function.has_decorator("no_grad", "inference_mode"),
         autocast=function.has_decorator("autocast"),
         default_device=scene.default_device,
+        host_only=scene.host_only,
         is_test=scene.is_test or (function.owner is not None and function.owner.is_test),
+        device_aware=_is_device_aware(run, function),
     )
     env = _parameters(run, function)
     try:
@@ -143,6 +155,18 @@ def _summarise(function: Function, run: Interpreter) -> None:
         run.frame, run.scene, run.context_places, run.depth = frame, scene, places, depth
         function.state = "done"
     function.result = _result(run, function, env)
+
+
+#: What code reads or calls that is written for tensors on any device.
+_PLACING = frozenset("device to cuda type_as new_zeros new_ones new_full new_tensor new_empty new is_cuda get_device".split())
+
+
+def _is_device_aware(run: Interpreter, function: Function) -> bool:
+    if function.owner is not None and function.owner.is_module or run.usage.is_trained(function.node):
+        return True
+    if any("device" in p.name.value.lower() for p in all_parameters(function.node)):
+        return True
+    return any(used & _PLACING for used in run.usage.of(function.node).attributes.values())
 
 
 def _result(run: Interpreter, function: Function, env: Env) -> Value:
@@ -196,7 +220,8 @@ def _parameters(run: Interpreter, function: Function) -> Env:
 def instance_of(owner: Class) -> Value:
     """What `self` is in the methods of a class."""
     if owner.is_module:
-        return Value(Kind.MODULE, (Alternative(Place(Where.OF_MODULE, owner.name)),), ref=owner)
+        certainty = Certainty.KNOWN if owner.is_known_module else Certainty.INFERRED
+        return Value(Kind.MODULE, (Alternative(Place(Where.OF_MODULE, owner.name)),), certainty, ref=owner)
     return Value(Kind.OBJECT, ref=owner)
 
 
@@ -225,26 +250,41 @@ def _parameter(run: Interpreter, name: str, parameter: cst.Param, function: Func
             lowered = name.lower()
             flag = any(w in lowered for w in ("cuda", "gpu", "mps"))
             return Value(Kind.NUMBER, tests=frozenset({"flag"}) if flag else frozenset())
-    kind = kind_from_use(name, run.frame.usage)
+    usage = run.frame.usage
+    kind = None if is_made_tensor(name, usage) else kind_from_use(name, usage)
     if kind is not None:
         return Value(kind, places, Certainty.INFERRED, facts=facts)
-    if _is_tensor_argument(name, run, function):
+    if not is_made_tensor(name, usage) and _is_tensor_argument(name, run, function):
         return Value(Kind.TENSOR, places, Certainty.INFERRED, facts=facts)
     return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts)
 
 
+def _goes_into_module(name: str, usage: Usage, owner: Class | None) -> bool:
+    """Whether the parameter is the input of a Module of torch that the class holds."""
+    if owner is None or not owner.is_module:
+        return False
+    prefix = name + " "
+    for use in usage.module_arguments:
+        if use.startswith(prefix):
+            held = owner.attributes.get(use[len(prefix) :])
+            if held is not None and held.kind is Kind.MODULE and (held.name or "").startswith("torch.nn."):
+                return True
+    return False
+
+
 def _is_tensor_argument(name: str, run: Interpreter, function: Function) -> bool:
-    """Whether a parameter goes into a function of torch that takes tensors, or is used like one in a forward."""
-    usage = run.frame.usage
+    """Whether a parameter goes into what takes tensors, or is used like one in a forward."""
+    usage, owner = run.frame.usage, function.owner
     if given_as_tensor(name, usage):
         return True
-    owner = function.owner
-    if owner is None or not owner.is_module or function.name != "forward":
-        return False
-    if name in usage.called or name in usage.unpacked:
+    if owner is None or not owner.is_module or name in usage.called or name in usage.unpacked:
         return False
     attributes = usage.attributes.get(name, set())
-    if not {a for a in attributes if a not in ("size()", "dim()", "dim=", "[,]")} <= torch_api.TENSOR_ATTRIBUTES:
+    if not attributes - MARKS <= torch_api.TENSOR_ATTRIBUTES:
+        return False
+    if _goes_into_module(name, usage, owner):
+        return True
+    if function.name != "forward":
         return False
     return bool(attributes & {"shape", "mean", "sum", "device", "dtype", "any", "all", "reshape", "view"})
 
@@ -256,85 +296,48 @@ def _device_parameter(name: str, parameter: cst.Param) -> Value:
 # ---------------------------------------------------------------------- calls
 
 
-def bind_arguments(
-    function: Function, positional: Iterable[Value], keywords: dict[str, Value]
-) -> dict[str, Value]:
-    """Which value each parameter gets."""
-    bound = dict(zip(function.parameters, positional))
-    for name, value in keywords.items():
-        if name in function.parameters:
-            bound[name] = value
-    return bound
-
-
 def call_function(
-    run: Interpreter, function: Function, node: cst.Call, positional: list[Operand], keywords: dict[str, Value]
+    run: Interpreter, function: Function, node: cst.Call, arguments: Arguments, me: Value | None = None
 ) -> Value:
-    """What a call of a project function gives, from its summary."""
+    """What a call of a project function gives, from its summary. me: the Module whose method it is."""
     if function.state == "running":
         return UNKNOWN
     summarise(function)
-    bound = bind_arguments(function, (o.value for o in positional), keywords)
-    _judge_call(run, function, node, bound)
-    result = substitute(function.result, bound)
+    positional = (o.value for o in arguments.positional)
+    complete = not arguments.starred and all(m.keys is not None for m in arguments.unpacked)
+    bound = bind_arguments(function, positional, arguments.values(), complete=complete)
+    if len(function.calls) < MOST_CALLS and run.scene.role not in ("script", "test"):
+        function.calls.append(bound)
+    _judge_call(run, function, node, bound, me)
+    result = substitute(function.result, bound, node)
     if function.has_decorator("contextmanager", "asynccontextmanager"):
         return Value(Kind.CONTEXT)
     return result
 
 
-def _judge_call(run: Interpreter, function: Function, node: cst.Call, bound: dict[str, Value]) -> None:
-    """An operation inside joins two parameters: this call may give it a host tensor and another."""
-    for first, second, where in function.mixes:
-        a, b = bound.get(first), bound.get(second)
-        if a is None or b is None or Kind.TENSOR not in (a.kind, b.kind):
+def _judge_call(run: Interpreter, function: Function, node: cst.Call, bound: dict[str, Value], me: Value | None) -> None:
+    """An operation inside joins two parameters, or one with the Module's state: this call may give it a host tensor."""
+    for (first, second), where in function.mixes.items():
+        a, b = _given(first, bound, me), _given(second, bound, me)
+        if a is None or b is None:
             continue
         for accused, witness in ((a, b), (b, a)):
-            if accused.kind is not Kind.TENSOR or witness.kind is not Kind.TENSOR or "assumed" in witness.facts:
+            if not accused.on_host or witness.may_be_on_host or witness.kind is Kind.UNKNOWN:
                 continue
-            host = next((p for p in accused.places if p.place.is_host and p.rank == 1), None)
-            other = next((p for p in witness.places if not p.place.is_host and p.place.where is not Where.UNKNOWN), None)
-            if host is not None and other is not None and accused.on_host and not witness.may_be_on_host:
-                operands = (Operand(where, accused), Operand(where, witness))
-                run.emit(Mix(node, run.scene, function.name, operands, (operands[0], host), (operands[1], other)))
-                return
+            operands = [Operand(_argument(node, function, name) or where, v) for name, v in ((first, a), (second, b))]
+            mix(run, node, function.name, operands)
+            break
 
 
-def substitute(value: Value, bound: dict[str, Value], depth: int = 0) -> Value:
-    """A summary's value in terms of a call: what belongs to a parameter is where its argument is."""
-    if depth > 3 or value is UNKNOWN:
-        return value
-    places: tuple[Alternative, ...] = ()
-    facts = value.facts
-    kind = value.kind
-    for alternative in value.places:
-        where, name = alternative.place
-        if where is Where.OF_CALLER:
-            argument = bound.get(name)
-            if argument is not None:
-                places = union(places, tuple(p._replace(rank=alternative.rank if alternative.rank is not None else p.rank if f"like:{name}" in facts else None) for p in argument.places))
-                if "assumed" in argument.facts:
-                    facts |= {"assumed"}
-        elif where is Where.NAMED and name in bound:
-            target = bound[name]
-            named = tuple(p._replace(rank=alternative.rank, origin=p.origin or alternative.origin) for p in target.places)
-            if target.kind is Kind.STRING and target.name:
-                device = target.name
-                named = (alternative._replace(place=Place(Where.HOST) if device == "cpu" else Place(Where.NAMED, device)),)
-            places = union(places, named or (alternative,))
-        else:
-            places = union(places, (alternative,))
-    like = [f[5:] for f in facts if f.startswith("like:")]
-    if like:
-        argument = bound.get(like[0])
-        facts = frozenset(f for f in facts if not f.startswith("like:"))
-        if argument is not None and kind is Kind.UNKNOWN:
-            kind = argument.kind
-            facts |= frozenset(f for f in argument.facts if f.startswith("like:"))
-            if kind in (Kind.SEQUENCE, Kind.MAPPING, Kind.MODULE, Kind.OBJECT):
-                return argument if not places else argument.but(places=places)
-    items = tuple(substitute(i, bound, depth + 1) for i in value.items) if value.items is not None else None
-    element = substitute(value.element, bound, depth + 1) if value.element is not None and items is None else None
-    if items is not None:
-        element = sequence(items).element
-    keys = {k: substitute(v, bound, depth + 1) for k, v in value.keys.items()} if value.keys else None
-    return value.but(kind=kind, places=places, facts=facts, items=items, element=element, keys=keys)
+def _given(name: str, bound: dict[str, Value], me: Value | None) -> Value | None:
+    if name == "":
+        return me
+    value = bound.get(name)
+    return value if value is not None and value.kind in (Kind.TENSOR, Kind.MODULE, Kind.UNKNOWN) else None
+
+
+def _argument(node: cst.Call, function: Function, name: str) -> cst.BaseExpression | None:
+    """The argument of a call that a parameter gets."""
+    if name not in function.parameters:
+        return node.func if name == "" else None
+    return argument(node, name, function.parameters.index(name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -76,7 +77,10 @@ ENDED = Outcome(ended=True)
 class Frame:
     """One function (or the module) while it is interpreted."""
 
-    __slots__ = ("exits", "function", "global_names", "outer", "returns", "self_name", "usage", "yields")
+    __slots__ = (
+        "exits", "function", "global_names", "outer", "returns", "self_name", "statement", "usage",
+        "versions", "yields",
+    )  # fmt: skip
 
     def __init__(self, function: Function | None, outer: tuple[Env, ...], usage: Usage) -> None:
         self.function = function
@@ -86,6 +90,10 @@ class Frame:
         self.self_name = ""
         self.returns: list[tuple[cst.CSTNode, Value]] = []
         self.yields: Value | None = None
+        #: How often each name was bound so far, for telling conditions apart.
+        self.versions: defaultdict[str, int] = defaultdict(int)
+        #: The assignment under way, where it has one target.
+        self.statement: cst.CSTNode | None = None
         self.global_names: set[str] = set()
         #: Environments at `continue` and `break`, one list a loop.
         self.exits: list[list[Env]] = []
@@ -103,7 +111,11 @@ class Interpreter:
         self.usage = FileUsage(module)
         self.globals: Env = {}
         self.frame = Frame(None, (), self.usage.scopes[0])
-        self.scene = Scene(default_device=self.usage.sets_default_device, is_test=_is_test_path(path))
+        self.scene = Scene(
+            default_device=self.usage.sets_default_device,
+            is_test=_is_test_path(path),
+            host_only=self.usage.is_host_only,
+        )
         self.functions: list[Function] = []
         self.classes: list[Class] = []
         self.events: dict[tuple[Any, ...], Event] = {}
@@ -117,8 +129,6 @@ class Interpreter:
         self.bound: dict[cst.CSTNode, Value] = {}
         #: The values of the sides of `and`/`or`, for the waits that their truth costs.
         self.truths: dict[cst.CSTNode, Value] = {}
-        #: `numpy()` calls and the tensors they are made on.
-        self.numpy_calls: list[tuple[cst.CSTNode, Value]] = []
         self.failures: list[tuple[cst.CSTNode, str]] = []
         self.torch_imported = False
         self.depth = 0
@@ -147,9 +157,12 @@ class Interpreter:
         """What use says of an otherwise unknown value that is bound to `name`."""
         if value.kind is not Kind.UNKNOWN:
             return value
-        from torchlint.placement.evidence import kind_from_use
+        from torchlint.placement.evidence import given_as_tensor, is_made_tensor, kind_from_use
 
-        kind = kind_from_use(name, self.frame.usage)
+        usage = self.frame.usage
+        kind = kind_from_use(name, usage)
+        if kind is None and value.places and not is_made_tensor(name, usage) and given_as_tensor(name, usage):
+            kind = Kind.TENSOR
         if kind is None:
             return value
         return value.but(kind=kind, certainty=min(value.certainty, Certainty.INFERRED))

@@ -6,11 +6,12 @@ import libcst as cst
 
 from torchlint.placement.arguments import Arguments
 from torchlint.placement.definitions import Class
-from torchlint.placement.events import Clock, Env as EnvironmentEvent, Operand
+from torchlint.placement.events import Clock, Operand
+from torchlint.placement.events import Env as EnvironmentEvent
 from torchlint.placement.frameworks_bridge import framework_call
 from torchlint.placement.functions import summarise
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.operations import emit_sync, mix
+from torchlint.placement.operations import emit_host_only, emit_sync, mix
 from torchlint.placement.syntax import dotted, string
 from torchlint.placement.values import (
     ARRAY,
@@ -95,7 +96,7 @@ def _mapped(run: Interpreter, node: cst.Call, given: list[Operand]) -> Value:
     if function.kind is Kind.FUNCTION and function.ref is not None:
         from torchlint.placement.functions import call_function
 
-        return call_function(run, function.ref, node, [Operand(given[1].node, inner)], {})
+        return call_function(run, function.ref, node, Arguments([Operand(given[1].node, inner)]))
     if function.kind is Kind.FUNCTION and function.element is not None:
         return function.element
     if function.name in ("builtins.int", "builtins.float", "builtins.str"):
@@ -179,6 +180,7 @@ def _itertools(last: str, arguments: Arguments) -> Value:
 def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Arguments) -> Value:
     for operand in arguments.positional:
         if operand.value.kind is Kind.TENSOR and not operand.value.on_host:
+            emit_host_only(run, operand.node, f"numpy.{rest}", operand)
             emit_sync(run, operand.node, f"numpy.{rest}", operand.value, hidden=True)
     if last in _NUMPY_NUMBERS and "axis" not in arguments.named and len(arguments.positional) < 2:
         return NUMBER

@@ -13,10 +13,10 @@ from torchlint.placement.definitions import Class, Function
 from torchlint.placement.devices import device_places, name_device
 from torchlint.placement.events import (
     Accumulate,
+    Attribute,
     Backward,
     DeviceName,
     GradUse,
-    Mix,
     Move,
     Operand,
     Pin,
@@ -24,11 +24,11 @@ from torchlint.placement.events import (
     Step,
     Use,
 )
-from torchlint.placement.evidence import distinguishes_tensor
+from torchlint.placement.evidence import distinguishes_tensor, speaks_of_array
 from torchlint.placement.frameworks_bridge import framework_method
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.operations import emit_sync, mix
-from torchlint.placement.syntax import dotted, string, words
+from torchlint.placement.operations import emit_host_only, emit_sync, mix
+from torchlint.placement.syntax import dotted, string
 from torchlint.placement.torch_calls import bound_operands, result_of
 from torchlint.placement.values import (
     ARRAY,
@@ -64,12 +64,15 @@ def method_call(
     if own is not None:
         from torchlint.placement.calls import project_call
 
-        result = project_call(run, own, node, arguments, env)
+        me = receiver if receiver.kind is Kind.MODULE and receiver.ref is not None else None
+        if me is not None and (type(func.value) is cst.Name and func.value.value == run.frame.self_name):
+            me = None
+        result = project_call(run, own, node, arguments, env, me)
         if name in _PLACING and receiver.kind in (Kind.MODULE, Kind.OBJECT):
             return receiver.at(()) if result.kind in (Kind.UNKNOWN, Kind.NONE) else result
-        from torchlint.placement.classes import _at_instance
+        from torchlint.placement.classes import at_instance
 
-        return _at_instance(result, receiver) if receiver.kind is Kind.MODULE else result
+        return at_instance(result, receiver) if receiver.kind is Kind.MODULE else result
     known = framework_method(run, receiver, name, node, arguments)
     if known is not None:
         return known
@@ -207,8 +210,8 @@ def _tensor_method(
         emit_sync(run, node, name, value)
         return NUMBER if name == "item" else sequence(element=NUMBER)
     if name == "numpy":
-        if not any(k in arguments.named for k in ("force",)):
-            run.numpy_calls.append((node, value))
+        if "force" not in arguments.named and not arguments.positional:
+            emit_host_only(run, node, "numpy", Operand(func.value, value))
         emit_sync(run, node, "numpy", value)
         return ARRAY
     if name == "backward":
@@ -230,11 +233,15 @@ def _tensor_method(
         if device is not None:
             return tensor(with_rank(device_places(run, device, node), 1))
         return tensor(tuple(p._replace(rank=1) for p in value.places), value.certainty)
-    return _general_method(run, node, func, name, value, arguments)
+    return _general_method(run, node, func, name, value, arguments, env)
+
+
+#: Beginnings of the in-place methods that write pieces of other data.
+_WRITING = ("copy_", "scatter_", "index_", "masked_", "put_", "fill_diagonal_")
 
 
 def _general_method(
-    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments
+    run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
 ) -> Value:
     if not torch_api.is_method(name):
         return UNKNOWN
@@ -248,6 +255,9 @@ def _general_method(
             emit_sync(run, node, name, value, hidden=True)
     in_place = name.endswith("_") and not name.startswith("_")
     receiver = Operand(func.value, value, "in place" if in_place else "operand")
+    key = dotted(func.value)
+    if in_place and key is not None and name.startswith(_WRITING):
+        env[key] = value.but(facts=value.facts | {"filled"})
     if name == "copy_":
         source = arguments.value("src", 0)
         if source is not None and source.kind is Kind.TENSOR and value.on_host and source.places and not source.may_be_on_host:
@@ -399,6 +409,7 @@ def _sequence_method(
                 attribute = key.split(".", 1)[1]
                 if attribute in owner.attributes:
                     owner.attributes[attribute] = grown
+                    run.emit(Attribute(node, run.scene, owner, attribute, grown, "append", arguments.positional[-1].node))
         if given.kind is Kind.TENSOR and run.scene.loops:
             run.emit(Accumulate(node, run.scene, given, name, key or ""))
         if run.frame.function is not None:
@@ -549,7 +560,9 @@ def _unknown_method(
         return UNKNOWN
     if name == "numpy":
         return ARRAY
-    if distinguishes_tensor(name) and not _refuted(run, receiver):
+    in_module = bool(value.places) and all(p.place.where is Where.OF_MODULE for p in value.places)
+    speaks = distinguishes_tensor(name) or in_module and speaks_of_array(name)
+    if speaks and not _refuted(run, receiver):
         return _tensor_method(run, node, func, name, value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED), arguments, env)
     if name in ("size", "dim", "numel", "item", "tolist"):
         return sequence(element=NUMBER) if name == "size" and not arguments.positional else NUMBER

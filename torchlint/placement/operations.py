@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement.events import Accumulate, Mix, Operand, Sync
+from torchlint.placement.events import Accumulate, HostOnly, Mix, Operand, Sync
 from torchlint.placement.syntax import dotted
 from torchlint.placement.values import (
     ELSEWHERE,
@@ -39,6 +39,10 @@ def tensor_operands(operands: Iterable[Operand]) -> list[Operand]:
         value = operand.value
         if value.kind in (Kind.TENSOR, Kind.MODULE):
             found.append(operand)
+        elif "perhaps" in value.facts:
+            # Where it is no tensor, the operation would be none of torch's.
+            inferred = min(value.certainty, Certainty.INFERRED)
+            found.append(Operand(operand.node, value.but(kind=Kind.TENSOR, certainty=inferred), operand.role))
         elif value.kind is Kind.SEQUENCE:
             inner = value.items if value.items is not None else (value.element,) if value.element is not None else ()
             found.extend(tensor_operands(Operand(operand.node, item, operand.role) for item in inner if item is not value))
@@ -67,23 +71,35 @@ def mix(
 def _judge(run: Interpreter, node: cst.CSTNode, api: str, tensors: Sequence[Operand], in_place: bool) -> None:
     if len(tensors) < 2:
         return
-    conflict: tuple[tuple[Operand, Alternative], tuple[Operand, Alternative]] | None = None
-    best = 99
+    mixed = False
     for position, accused in enumerate(tensors):
         for alternative in accused.value.places:
             if not alternative.place.is_host or not _accuses(run, accused, alternative, in_place and position == 0):
                 continue
-            for witness in tensors:
-                if witness is accused or _correlated(accused.value, witness.value):
-                    continue
-                for other in witness.value.places:
-                    loudness = _LOUDNESS[other.place.where]
-                    if loudness < min(best, _SILENT) and not alternative.excludes(other):
-                        conflict, best = ((accused, alternative), (witness, other)), loudness
-    if conflict is not None:
-        run.emit(Mix(node, run.scene, api, tuple(tensors), *conflict))
-    elif run.frame.function is not None:
+            against = _witness(accused, alternative, tensors)
+            if against is not None:
+                mixed = True
+                run.emit(Mix(node, run.scene, api, tuple(tensors), (accused, alternative), against), alternative.origin)
+    if not mixed and run.frame.function is not None:
         _note_parameters(run, node, tensors)
+
+
+def _witness(
+    accused: Operand, host: Alternative, tensors: Sequence[Operand]
+) -> tuple[Operand, Alternative] | None:
+    """The operand that is most plainly elsewhere while `accused` is on the host."""
+    found: tuple[Operand, Alternative] | None = None
+    best = (True, _SILENT)
+    for witness in tensors:
+        if witness is accused or _correlated(accused.value, witness.value):
+            continue
+        for other in witness.value.places:
+            if other.place.is_host or host.excludes(other):
+                continue
+            rank = ("assumed" in witness.value.facts, _LOUDNESS[other.place.where])
+            if rank < best:
+                found, best = (witness, other), rank
+    return found
 
 
 def _accuses(run: Interpreter, operand: Operand, alternative: Alternative, written: bool) -> bool:
@@ -102,19 +118,26 @@ def _correlated(a: Value, b: Value) -> bool:
     )
 
 
+#: Places that a call of the function decides.
+_GIVEN = (Where.OF_CALLER, Where.OF_MODULE)
+
+
 def _note_parameters(run: Interpreter, node: cst.CSTNode, tensors: Sequence[Operand]) -> None:
     """Remember which parameters an operation joins, so that calls of the function can be judged."""
     function = run.frame.function
     if function is None or len(function.mixes) > 20:
         return
-    names = []
-    for operand in tensors:
-        places = operand.value.places
-        if len(places) == 1 and places[0].place.where is Where.OF_CALLER:
-            names.append(places[0].place.name)
-    for first, second in zip(names, names[1:]):
-        if first != second:
-            function.mixes.append((first, second, node))
+    groups = [
+        {p.place.name if p.place.where is Where.OF_CALLER else "" for p in t.value.places if p.place.where in _GIVEN}
+        for t in tensors
+        if not t.value.may_be_on_host
+    ]
+    for position, group in enumerate(groups):
+        for other in groups[position + 1 :]:
+            for first in group:
+                for second in other:
+                    if first != second:
+                        function.mixes.setdefault((first, second), node)
 
 
 def _result(tensors: Sequence[Operand], rank: int | None | str) -> Value:
@@ -128,7 +151,7 @@ def _result(tensors: Sequence[Operand], rank: int | None | str) -> Value:
     for operand in tensors:
         value = operand.value
         certainty = min(certainty, value.certainty)
-        facts |= value.facts & {"grad"}
+        facts |= value.facts & {"grad", "filled"}
         if value.kind is Kind.MODULE:
             facts |= {"grad"}
         for alternative in value.places:
@@ -166,6 +189,18 @@ def emit_sync(
     run.emit(Sync(node, run.scene, api, value, hidden, demanded))
 
 
+def emit_host_only(run: Interpreter, node: cst.CSTNode, api: str, operand: Operand) -> None:
+    """Something takes `operand` from the host alone: note where else it may be, or that its graph forbids it."""
+    value = operand.value
+    if value.kind is not Kind.TENSOR or value.certainty is Certainty.GUESSED:
+        return
+    away = [p for p in value.places if p.place.where not in (Where.HOST, Where.UNKNOWN)]
+    if away:
+        run.emit(HostOnly(node, run.scene, api, operand, min(away, key=lambda p: _LOUDNESS[p.place.where])))
+    elif "grad" in value.facts and not run.scene.no_grad and api == "numpy":
+        run.emit(HostOnly(node, run.scene, api, operand, None))
+
+
 def augmented(run: Interpreter, node: cst.AugAssign, left: Value, right: Value) -> Value:
     """`left op= right`: in place for a tensor."""
     if left.kind is Kind.TENSOR and right.kind is Kind.TENSOR:
@@ -198,6 +233,8 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
             del env[known]
     if base.kind is Kind.TENSOR:
         _write_slice(run, target, base, indices, value)
+        if name is not None:
+            env[name] = base.but(facts=base.facts | {"filled"})
         return
     if run.frame.function is not None:
         run.frame.function.writes = True

@@ -11,13 +11,15 @@ if TYPE_CHECKING:
 class Scene(NamedTuple):
     """The circumstances of an event.
 
-    role: `script`, `function`, `init` (`__init__`), `forward`, `loss`, `step` (holds a backward, or a
+    role: `script`, `function`, `init` (`__init__`, or a method that only it calls), `forward`, `loss`, `step` (holds a backward, or a
         training_step), `evaluation`, `data` (Dataset, Sampler, collate, transform), `optimizer` (its step), `test`.
     function: the innermost function's node; owner: its Class, if any.
     loops: the loops around it, outermost first; hot: the innermost one that counts holds a backward.
     tests: what the conditions around it say ("accelerator", "no-accelerator", "periodic", "first", "flag").
     conditions: the conditions around it, as (text, truth).
     no_grad: gradients are off; autocast: inside an autocast region; default_device: the code set one.
+    device_aware: the function reads or chooses devices, or code that trains reaches it, so that it is written for
+        tensors on any device. host_only: the file trains and never speaks of a device.
     """
 
     role: str = "script"
@@ -31,6 +33,8 @@ class Scene(NamedTuple):
     autocast: bool = False
     default_device: bool = False
     is_test: bool = False
+    device_aware: bool = False
+    host_only: bool = False
 
     @property
     def accelerator_is_tested(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from torchlint.placement.apis import api_value
+from torchlint.placement.branches import Branch, condition_of, meet, opposite, world_of
 from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.events import Return, Use
 from torchlint.placement.interpreter import (
@@ -21,7 +22,7 @@ from torchlint.placement.interpreter import (
     statement,
 )
 from torchlint.placement.operations import augmented
-from torchlint.placement.syntax import condition, dotted
+from torchlint.placement.syntax import dotted, mentions
 from torchlint.placement.values import (
     NONE,
     UNKNOWN,
@@ -52,8 +53,10 @@ def expr(run: Interpreter, node: cst.Expr, env: Env) -> Outcome | None:
 @statement(cst.Assign)
 def assign(run: Interpreter, node: cst.Assign, env: Env) -> Outcome | None:
     value = run.evaluate(node.value, env)
+    run.frame.statement = node if len(node.targets) == 1 else None
     for target in node.targets:
         bind(run, target.target, value, env, node.value)
+    run.frame.statement = None
     return None
 
 
@@ -82,53 +85,47 @@ def aug_assign(run: Interpreter, node: cst.AugAssign, env: Env) -> Outcome | Non
 @statement(cst.If)
 def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
     """An if with its elifs, which are walked in a loop since there may be a thousand of them."""
-    branches: list[Env] = []
-    scene = run.scene
-    current = env
+    scene, before, current = run.scene, dict(env), env
+    branches: list[Branch] = []
+    failed: tuple[tuple[str, bool], ...] = ()
     first: tuple[frozenset[str], tuple[str, bool] | None] | None = None
-    several = isinstance(node.orelse, cst.If)
+    tested: frozenset[str] = frozenset()
     taken_ends = False
     clause: cst.If | cst.Else | None = node
     while isinstance(clause, cst.If):
         test = run.evaluate(clause.test, current)
         truth_test(run, clause.test, test)
-        key = condition(clause.test)
+        key = condition_of(run, clause.test)
         if first is None:
             first = (test.tests, key)
         taken, skipped = dict(current), dict(current)
         narrow(run, clause.test, taken, skipped)
         with run.under(test.tests, key):
             taken_ends = run.suite(clause.body, taken)
-        opposite = (key[0], not key[1]) if key is not None else None
         if not taken_ends:
-            branches.append(_mark(taken, current, key))
-        _assume(run, negated(test.tests), opposite)
-        current = _mark(skipped, current, opposite)
+            branches.append(Branch(taken, failed if key is None else (*failed, key), world_of(test.tests, taken=True)))
+        otherwise = opposite(key)
+        if otherwise is not None:
+            failed = (*failed, otherwise)
+        _assume(run, negated(test.tests), otherwise)
+        tested |= test.tests
+        current = skipped
         clause = clause.orelse
-    rest_ends = False
-    if isinstance(clause, cst.Else):
-        before = dict(current)
-        rest_ends = run.suite(clause.body, current)
-        if not rest_ends and first is not None and first[1] is not None and not several:
-            current = _mark(current, before, (first[1][0], not first[1][1]))
+    rest_ends = isinstance(clause, cst.Else) and run.suite(clause.body, current)
     run.scene = scene
     if not rest_ends:
-        branches.append(current)
+        branches.append(Branch(current, failed, world_of(tested, taken=False)))
     if not branches:
         return ENDED
-    merged = branches[0]
-    for other in branches[1:]:
-        merged = join_env(merged, other)
+    merged = meet(before, branches)
     if len(branches) > 1:
         # What a test said of `x[key]` holds in its branch alone.
         merged = {k: v for k, v in merged.items() if k[-1] != "]" or k in env}
     replace_env(env, merged)
-    if several or first is None or taken_ends == rest_ends:
+    if isinstance(node.orelse, cst.If) or first is None or taken_ends == rest_ends:
         return None
     tests, key = first
-    if rest_ends:
-        return Outcome(tests=tests, condition=key)
-    return Outcome(tests=negated(tests), condition=None if key is None else (key[0], not key[1]))
+    return Outcome(tests=tests, condition=key) if rest_ends else Outcome(tests=negated(tests), condition=opposite(key))
 
 
 def _assume(run: Interpreter, tests: frozenset[str], key: tuple[str, bool] | None) -> None:
@@ -139,15 +136,20 @@ def _assume(run: Interpreter, tests: frozenset[str], key: tuple[str, bool] | Non
         )
 
 
-def _mark(env: Env, before: Env, key: tuple[str, bool] | None) -> Env:
-    """Note on what a branch changed the condition under which it did."""
-    if key is None:
-        return env
-    for name, value in env.items():
-        old = before.get(name)
-        if value is not old and value.places:
-            env[name] = guarded(value, *key)
-    return env
+def _next_round(run: Interpreter, before: Env, env: Env) -> Env:
+    """What holds when a loop begins anew: a condition on what its body changed says nothing any more."""
+    after = join_env(before, env)
+    for left in run.frame.exits[-1]:
+        after = join_env(after, left)
+    run.frame.exits[-1].clear()
+    changed = {name for name, value in after.items() if value is not before.get(name)}
+    for name in changed:
+        places = after[name].places
+        if any(mentions(condition, changed) for p in places for condition, _ in p.guards):
+            after[name] = after[name].at(
+                tuple(p._replace(guards=frozenset(g for g in p.guards if not mentions(g[0], changed))) for p in places)
+            )
+    return after
 
 
 @statement(cst.For)
@@ -167,12 +169,8 @@ def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
         if name is not None:
             _rebound_loop_variable(run, node, name)
         run.suite(node.body, env)
-        after = join_env(before, env)
-        for exit_env in run.frame.exits[-1]:
-            after = join_env(after, exit_env)
-        run.frame.exits[-1].clear()
-        replace_env(env, after)
-        if all(k in before and before[k].same(v) for k, v in after.items()):
+        replace_env(env, _next_round(run, before, env))
+        if all(k in before and before[k].same(v) for k, v in env.items()):
             break
     run.frame.exits.pop()
     run.scene = scene
@@ -206,12 +204,8 @@ def while_(run: Interpreter, node: cst.While, env: Env) -> Outcome | None:
         test = run.evaluate(node.test, env)
         truth_test(run, node.test, test)
         run.suite(node.body, env)
-        after = join_env(before, env)
-        for exit_env in run.frame.exits[-1]:
-            after = join_env(after, exit_env)
-        run.frame.exits[-1].clear()
-        replace_env(env, after)
-        if all(k in before and before[k].same(v) for k, v in after.items()):
+        replace_env(env, _next_round(run, before, env))
+        if all(k in before and before[k].same(v) for k, v in env.items()):
             break
     run.frame.exits.pop()
     run.scene = scene
@@ -308,6 +302,8 @@ def return_(run: Interpreter, node: cst.Return, env: Env) -> Outcome | None:
         earlier = tuple(run.frame.returns)
         if value.kind in (Kind.TENSOR, Kind.SEQUENCE, Kind.UNKNOWN):
             run.emit(Return(node, run.scene, value, earlier))
+        for test in run.scene.conditions:
+            value = guarded(value, *test)
         run.frame.returns.append((node, value))
     return ENDED
 
@@ -420,6 +416,7 @@ def bind(
         if not augmented:
             forget_below(name, env)
         env[name] = value
+        run.frame.versions[name] += 1
         if name in run.frame.global_names:
             run.globals[name] = value
         if value.places:
@@ -444,6 +441,7 @@ def _bind_attribute(
         value = run.with_evidence(name, value)
         forget_below(name, env)
         env[name] = value
+        run.frame.versions[name] += 1
         if value.places:
             run.bound[target] = value
     if run.frame.function is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator
 
 import libcst as cst
 
@@ -136,6 +137,19 @@ def condition(test: cst.BaseExpression) -> tuple[str, bool] | None:
         return f"{left} {operator.__name__} {right}", truth
     text = words(test)
     return None if "…" in text else (text, truth)
+
+
+_WORD = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+
+
+def mentions(condition: str, names: Collection[str]) -> bool:
+    """Whether a condition's text speaks of one of the names, or of what hangs on one."""
+    for word in _WORD.findall(condition):
+        while word:
+            if word in names:
+                return True
+            word = word.rpartition(".")[0]
+    return False
 
 
 def statements(body: cst.BaseSuite) -> tuple[cst.CSTNode, ...]:

@@ -25,7 +25,7 @@ from torchlint.placement.events import (
     Wrap,
 )
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.operations import emit_sync, mix
+from torchlint.placement.operations import emit_host_only, emit_sync, mix, tensor_operands
 from torchlint.placement.syntax import words
 from torchlint.placement.values import (
     DEFAULT,
@@ -46,7 +46,7 @@ from torchlint.placement.values import (
 )
 
 if TYPE_CHECKING:
-    from torchlint.placement.torch_api import Binding, Overload
+    from torchlint.placement.torch_api import Binding, Overload, Parameter
 
 Handler = Callable[[Interpreter, str, cst.Call, Arguments, Env], "Value | None"]
 _HANDLERS: dict[str, Handler] = {}
@@ -72,7 +72,7 @@ def torch_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
     if device is not None:
         name_device(run, device.node, device.value, "literal", name)
     if name in torch_api.CREATES:
-        return create(run, name, node, arguments)
+        return create(run, name, node, arguments, env)
     if name in torch_api.MODULES:
         return _build_module(run, name, node, arguments)
     if name in torch_api.OPTIMIZERS:
@@ -177,7 +177,7 @@ def _vendor(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -
 # ---------------------------------------------------------------------- creation
 
 
-def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
+def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     """A factory: `torch.zeros`, `torch.tensor`, `torch.from_numpy`, `torch.FloatTensor`, …."""
     device = arguments.find("device")
     data = arguments.value("data", 0) if name in torch_api.FOLLOWS_DATA or name in torch_api.IGNORES_DEFAULT_DEVICE else None
@@ -218,8 +218,26 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) ->
     if dtype is not None and dtype.name == "bool" or name == "torch.BoolTensor":
         facts |= {"mask"}
     value = Value(Kind.TENSOR, places, facts=facts)
-    run.emit(Create(node, run.scene, name, value, why, data, name in torch_api.RANDOM))
+    nearby = _nearby(run, env) if value.on_host else ()
+    run.emit(Create(node, run.scene, name, value, why, data, name in torch_api.RANDOM, nearby))
     return value
+
+
+def _nearby(run: Interpreter, env: Env) -> tuple[tuple[str, Value], ...]:
+    """The names in scope that can say where a new tensor should be: tensors off the host, and devices; latest first."""
+    found = [
+        (name, value)
+        for name, value in reversed(list(env.items()))
+        if value.kind in (Kind.TENSOR, Kind.DEVICE) and value.places and not value.may_be_on_host
+    ]
+    function = run.frame.function
+    for outer in (*run.frame.outer, run.globals):
+        found += [(name, value) for name, value in outer.items() if value.kind is Kind.DEVICE and value.places]
+    if function is not None and function.owner is not None and run.frame.self_name:
+        for name, value in function.owner.attributes.items():
+            if value.kind is Kind.DEVICE or value.kind is Kind.TENSOR and name in function.owner.registered:
+                found.append((f"{run.frame.self_name}.{name}", value))
+    return tuple(found[:20])
 
 
 def _from_mapping(arguments: Arguments) -> Value | None:
@@ -382,7 +400,8 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
         operands = [Operand(node.func, module, "weight"), *arguments.all()] if module.places else arguments.all()
         result = mix(run, node, name.rsplit(".", 1)[-1], operands, rank=0)
         return result.but(facts=result.facts | {"loss", "grad"})
-    operands = [o for o in arguments.all() if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)]
+    given = arguments.all() + [Operand(node, m.element or UNKNOWN) for m in arguments.unpacked]
+    operands = [o for o in given if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)]
     if "wrapped" in module.facts:
         places = tuple(p for p in module.places if not p.place.is_host)
         return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts | ({"assumed"} if not places else frozenset()))
@@ -497,7 +516,9 @@ def _clip(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     run.emit(GradUse(node, run.scene, name.rsplit(".", 1)[-1]))
     if "value" in name:
         return UNKNOWN
-    return Value(Kind.TENSOR, (), Certainty.KNOWN, facts=frozenset({"loss"}))
+    given = arguments.value("parameters", 0) or UNKNOWN
+    inner = element_of(given) if given.kind is Kind.SEQUENCE else given
+    return Value(Kind.TENSOR, with_rank(inner.places, 0), Certainty.KNOWN, facts=frozenset({"loss"}))
 
 
 @_api("torch.autograd.backward")
@@ -529,6 +550,7 @@ def _pack(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     lengths = arguments.find("lengths", 1)
     if lengths is not None:
         demand_host(run, lengths.node)
+        emit_host_only(run, node, "pack_padded_sequence", lengths)
     given = arguments.value("input", 0) or arguments.value("sequences", 0) or UNKNOWN
     return Value(Kind.UNKNOWN, given.places, Certainty.INFERRED, name="PackedSequence")
 
@@ -575,15 +597,43 @@ def bound_operands(
     pairs = [*zip(binding.positional, arguments.positional), *((binding.keywords[k], o) for k, o in arguments.named.items())]
     for parameter, operand in pairs:
         if parameter.kind.is_tensor:
+            operand = _surely_tensor(name, parameter, operand)
             if parameter.name in exempt:
                 if parameter.name in torch_api.ON_CPU.get(name, ()):
                     demand_host(run, operand.node)
                 continue
-            if parameter.name != "out" or operand.value.kind is Kind.TENSOR:
+            if parameter.name != "out" or operand.value.kind in (Kind.TENSOR, Kind.SEQUENCE):
                 operands.append(Operand(operand.node, operand.value, parameter.name))
         elif parameter.kind in (torch_api.Kind.SCALAR,) and operand.value.kind is Kind.TENSOR:
             scalars.append(Operand(operand.node, operand.value, parameter.name))
     return operands, scalars, binding
+
+
+#: Parameters that take no number, whatever the function.
+_TENSORS_ONLY = frozenset("input weight mask index mat2 tensors target tensor1 tensor2 vec vec2 batch2 query key value".split())
+#: Functions that take a number for their first operand, too.
+_NUMBERS_FIRST = frozenset("torch.pow torch.float_power torch.where torch.xlogy torch.special.xlogy torch.result_type".split())
+
+
+def _surely_tensor(name: str, parameter: Parameter, operand: Operand) -> Operand:
+    """An operand that is a tensor since this function takes nothing else there."""
+    value = operand.value
+    if parameter.name not in _TENSORS_ONLY or name in _NUMBERS_FIRST:
+        return operand
+    if value.kind is Kind.UNKNOWN and value.places and parameter.kind is torch_api.Kind.TENSOR:
+        value = value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
+    elif value.kind is Kind.SEQUENCE and parameter.kind is torch_api.Kind.TENSORS:
+        value = value.but(
+            items=None if value.items is None else tuple(map(_element_tensor, value.items)),
+            element=None if value.element is None else _element_tensor(value.element),
+        )
+    return Operand(operand.node, value, operand.role)
+
+
+def _element_tensor(value: Value) -> Value:
+    if value.kind is not Kind.UNKNOWN or not value.places:
+        return value
+    return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
 
 
 def _is_tensor(value: Value) -> bool | None:
@@ -615,7 +665,7 @@ def _operation(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
     if unknown and result.on_host:
         # The other operand may be a tensor elsewhere.
         result = result.at(())
-    if not operands or not any(o.value.places for o in operands):
+    if not any(o.value.places for o in tensor_operands(operands)):
         result = result.at(())
     facts = result.facts
     if binding is not None and binding.rank is torch_api.Rank.ZERO:

@@ -13,6 +13,13 @@ from torchlint.placement.syntax import dotted, semantic_fields, words
 _PARTS_OF_A_MODEL = frozenset(
     ["parameters", "named_parameters", "modules", "named_modules", "children", "named_children", "param_groups", "buffers"]
 )
+#: Attributes that speak of devices, or of a framework that does.
+_OF_DEVICES = frozenset(
+    "to cuda cpu device is_cuda type_as new_zeros new_ones new_full new_tensor new_empty xpu mps npu hpu get_device"
+    " prepare Accelerator accelerator set_default_device set_default_tensor_type Fabric Trainer LightningModule".split()
+)
+#: Functions that training runs, by the names that frameworks call.
+_TRAINING = ("forward", "training_step", "loss", "compute_loss")
 
 
 class Usage:
@@ -20,14 +27,15 @@ class Usage:
 
     attributes: which attributes are read of a name. called: names called as functions. unpacked: names passed
     as `**name`. torch_arguments: names passed to functions of torch by position, as (name, function, position, whether
-    it stands there in a list).
+    it stands there in a list). module_arguments: names passed to what hangs on `self`, as "name attribute".
     indexed: names subscripted. assigned: how often a name is bound. loads: how often it is read.
-    backward: a backward stands here outside every loop. self_assigned: attributes of `self` bound here.
+    backward: a backward stands here outside every loop. trains: one stands here at all. self_assigned: attributes of
+    `self` bound here.
     """
 
     __slots__ = (
         "assigned", "attributes", "backward", "called", "compared", "containers", "indexed", "is_generator", "iterated",
-        "loads", "module_arguments", "self_assigned", "torch_arguments", "unpacked",
+        "loads", "module_arguments", "self_assigned", "torch_arguments", "trains", "unpacked",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -44,6 +52,7 @@ class Usage:
         self.assigned: defaultdict[str, int] = defaultdict(int)
         self.self_assigned: set[str] = set()
         self.backward = False
+        self.trains = False
         self.is_generator = False
 
 
@@ -51,7 +60,7 @@ class FileUsage:
     """The usage of every scope of a file, and facts of the file as a whole.
 
     scopes: by id of the FunctionDef, 0 for the module. hot: ids of loops that hold a backward of their own.
-    parts_loops: ids of loops over the parts of a model.
+    parts_loops: ids of loops over the parts of a model. named: the ids of the functions of each name.
     """
 
     def __init__(self, module: cst.Module) -> None:
@@ -61,17 +70,61 @@ class FileUsage:
         self.torch_names: set[str] = {"torch"}
         self.sets_default_device = False
         self.mentions: set[str] = set()
+        self.named: defaultdict[str, list[int]] = defaultdict(list)
+        self._trained: set[int] | None = None
+        self._setup: set[int] | None = None
         self.scopes[0] = Usage()
         self.add(module)
 
     def add(self, module: cst.Module) -> None:
         """Walk the statements of a module, or of a part of it that was parsed later."""
+        self._trained = self._setup = None
         for statement in module.body:
             self._scan(statement, self.scopes[0], None)
 
     def of(self, function: cst.FunctionDef | None) -> Usage:
         usage = self.scopes.get(0 if function is None else id(function))
         return usage if usage is not None else Usage()
+
+    def is_trained(self, function: cst.FunctionDef) -> bool:
+        """Whether code that trains, or a forward, calls the function, or one that calls it, by its name."""
+        if self._trained is None:
+            self._trained = set()
+            queue = [i for name in _TRAINING for i in self.named.get(name, ())]
+            queue += [i for i, usage in self.scopes.items() if usage.trains]
+            while queue:
+                scope = queue.pop()
+                if scope in self._trained:
+                    continue
+                self._trained.add(scope)
+                for called in self.scopes[scope].called:
+                    queue += self.named.get(called.rpartition(".")[2], ())
+        return id(function) in self._trained
+
+    def is_setup(self, function: cst.FunctionDef) -> bool:
+        """Whether constructors alone call the function, themselves or through others of its kind."""
+        if self._setup is None:
+            self._setup = self._find_setup()
+        return id(function) in self._setup
+
+    def _find_setup(self) -> set[int]:
+        names = {scope: name for name, scopes in self.named.items() for scope in scopes}
+        callers: defaultdict[int, set[int]] = defaultdict(set)
+        for caller, usage in self.scopes.items():
+            for called in usage.called:
+                for scope in self.named.get(called.rpartition(".")[2], ()):
+                    callers[scope].add(caller)
+        setup = {scope for scope, name in names.items() if name == "__init__"}
+        while True:
+            more = {s for s, by in callers.items() if s not in setup and by - {s} and by - {s} <= setup}
+            if not more:
+                return setup
+            setup |= more
+
+    @property
+    def is_host_only(self) -> bool:
+        """Whether the file trains a model and nothing in it speaks of a device."""
+        return any(usage.trains for usage in self.scopes.values()) and self.mentions.isdisjoint(_OF_DEVICES)
 
     def _scan(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
         kind = type(node)
@@ -111,6 +164,7 @@ class FileUsage:
 
     def _function(self, node: cst.FunctionDef, scope: Usage, loop: cst.CSTNode | None) -> None:
         inner = self.scopes[id(node)] = Usage()
+        self.named[node.name.value].append(id(node))
         scope.assigned[node.name.value] += 1
         self._below(node.params, inner, None)
         self._scan(node.body, inner, None)
@@ -162,7 +216,7 @@ class FileUsage:
             elif type(func) is cst.Attribute and name is not None and name.startswith("self."):
                 inner = dotted(value)
                 if inner is not None:
-                    scope.module_arguments.add(inner)
+                    scope.module_arguments.add(f"{inner} {name[5:]}")
             self._scan(value, scope, loop)
         if type(func) is cst.Attribute:
             self._attribute(func, scope, loop)
@@ -177,6 +231,7 @@ class FileUsage:
             if method == "backward" and positional and receiver is not None:
                 # A tensor's backward hardly ever takes a gradient: this is a framework's.
                 scope.attributes[receiver].add("backward()")
+            scope.trains = True
             if loop is not None:
                 self.hot.add(id(loop))
             else:

@@ -106,12 +106,14 @@ class Alternative(NamedTuple):
     origin: the node that put it there.
     guards: the conditions under which it is there, as (condition, truth) pairs, so that correlated branches
         do not conflict.
+    through: the target of the assignment to an attribute by which it came here from another method.
     """
 
     place: Place
     rank: int | None = None
     origin: cst.CSTNode | None = None
     guards: frozenset[tuple[str, bool]] = frozenset()
+    through: cst.CSTNode | None = None
 
     def excludes(self, other: Alternative) -> bool:
         """Whether both can't hold in one run, since a condition would have to be true and false."""
@@ -143,6 +145,8 @@ class Value:
         wrapped    a Module wrapped in DataParallel, DDP or `prepare`: moves its inputs
         quantised  a Module that bitsandbytes placed
         disabled   a scaler that may be switched off by a flag
+        filled     a tensor written piece by piece
+        perhaps    of unknown kind, but a tensor on some path
     tests: what its truth says of the run: "accelerator", "no-accelerator", "periodic", "first", "flag".
     """
 
@@ -233,16 +237,22 @@ def tensor(
 
 
 def union(a: tuple[Alternative, ...], b: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
-    """The alternatives of both, at most `MOST_ALTERNATIVES`; of those that differ in origin alone, the first."""
+    """The alternatives of both, at most `MOST_ALTERNATIVES`; of those off the host that differ in origin alone, the first."""
     if a == b or not b:
         return a
     if not a:
         return b
     merged = list(a)
     for new in b:
-        if not any(old.place == new.place and old.rank == new.rank and old.guards == new.guards for old in a):
+        if not any(_alike(old, new) for old in a):
             merged.append(new)
     return tuple(merged[:MOST_ALTERNATIVES])
+
+
+def _alike(a: Alternative, b: Alternative) -> bool:
+    """Whether two alternatives differ in no more than their origin, where that is of no interest."""
+    same = a.place == b.place and a.rank == b.rank and a.guards == b.guards
+    return same and (not a.place.is_host or a.origin is b.origin)
 
 
 def with_rank(places: tuple[Alternative, ...], rank: int | None) -> tuple[Alternative, ...]:
@@ -303,13 +313,23 @@ def join(a: Value | None, b: Value | None) -> Value:
     items = None
     if a.items is not None and b.items is not None and len(a.items) == len(b.items):
         items = tuple(join(x, y) for x, y in zip(a.items, b.items))
+    elif Kind.NONE in (a.kind, b.kind):
+        items = a.items or b.items
     keys = {**a.keys, **{k: join(a.keys.get(k), v) for k, v in b.keys.items()}} if a.keys and b.keys else a.keys or b.keys
     places = union(a.places, b.places)
-    facts = a.facts & b.facts
-    if Kind.NONE in (a.kind, b.kind):
+    if kind is Kind.DEVICE and any(p.place.is_host for p in places) and any(not p.place.is_host for p in places):
+        # A device that may be the CPU is what its user chose, not a fault.
+        places = tuple(p for p in places if not p.place.is_host)
+    facts = a.facts & b.facts | (a.facts | b.facts) & {"filled"}
+    if {a.kind, b.kind} & {Kind.NONE, Kind.NUMBER} and a.kind is not b.kind:
         facts = a.facts | b.facts
     if kind is Kind.UNKNOWN and a.kind is not b.kind:
-        places = tuple(p for p in places if p.place.where is Where.OF_CALLER)
+        if Kind.TENSOR in (a.kind, b.kind) and Kind.UNKNOWN in (a.kind, b.kind):
+            facts |= {"perhaps"}
+        else:
+            places = tuple(p for p in places if p.place.where is Where.OF_CALLER)
+    elif kind is Kind.UNKNOWN:
+        facts |= (a.facts | b.facts) & {"perhaps"}
     return Value(
         kind,
         places,

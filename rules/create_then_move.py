@@ -1,0 +1,130 @@
+"""DEV202: a tensor is created on the CPU and moved at once, where it could have been created on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from torchlint.findings import Confidence, Safety, Severity
+from torchlint.mixes import is_hot, shown
+from torchlint.placement.events import Create, Move
+from torchlint.placement.scene import Scene
+from torchlint.placement.values import Kind, Where
+from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule, RuleContext
+
+#: Factories that need nothing from the host: their tensors are as well filled on the device.
+_FILLED_ANYWHERE = frozenset(
+    f"torch.{name}" for name in "zeros ones empty full arange eye linspace logspace rand randn randint randperm normal".split()
+)
+
+
+class CreateThenMove(Rule):
+    """A tensor is created on the CPU and moved at once, in code that runs for each batch.
+
+    What it does
+        Finds `torch.zeros(…).to(device)`, `torch.randn(…).cuda()` and their like in `forward`, in losses, in
+        training steps and in loops that train.
+
+    Why it matters
+        The tensor is allocated and filled on the host, then copied, and the copy from pageable memory makes the
+        host wait. With `device=` a kernel fills it in place.
+
+    Example
+        import torch
+        from torch import nn
+
+
+        class Mask(nn.Module):
+            def forward(self, x):
+                keep = torch.ones(x.shape[1]).to(x.device)  # <-
+                return x * keep
+
+    Use instead
+        import torch
+        from torch import nn
+
+
+        class Mask(nn.Module):
+            def forward(self, x):
+                keep = torch.ones(x.shape[1], device=x.device)
+                return x * keep
+
+    Fix
+        Safe. Passes `device=` to the factory and drops the move. Unsafe for random numbers, which differ from
+        device to device.
+
+    Verification
+        Confirmed where the tensor is on the CPU first and elsewhere after the line.
+
+    References
+        https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html#create-tensors-directly-on-the-target-device
+    """
+
+    code = "DEV202"
+    name = "create-then-move"
+    severity = Severity.WARNING
+
+    def __init__(self, context: RuleContext) -> None:
+        super().__init__(context)
+        self._created: dict[cst.CSTNode, Create] = {}
+
+    def on_create(self, create: Create) -> None:
+        self._created[create.node] = create
+
+    def on_move(self, move: Move) -> Iterator[Report]:
+        scene, value = move.scene, move.value
+        if value.kind is not Kind.TENSOR or not move.moves_device or not value.on_host or "filled" in value.facts:
+            return
+        if scene.is_test or scene.role in ("data", "test") or not (is_hot(scene) or _beside_tensor(move)):
+            return
+        made = [self._created.get(p.origin) if p.origin is not None else None for p in value.places]
+        creations = [create for create in made if create is not None and _could_be_elsewhere(create, scene)]
+        if len(creations) < len(made):
+            return
+        for create in creations:
+            message = f"`{shown(create.node, self.context)}` is filled on the CPU and then copied: create it on the device"
+            notes = [Note("context", move.node, "copied here")]
+            yield self.finding(
+                create, message, confidence=Confidence.LIKELY, notes=notes, fix=self._fix(move, create), cause=move.node
+            )
+
+    def _fix(self, move: Move, create: Create) -> NodeFix | None:
+        if move.receiver is not create.node or not isinstance(move.node, cst.Call):
+            return None
+        device = self._device(move.node, move, create)
+        if device is None:
+            return None
+        safety = Safety.UNSAFE if create.random else Safety.SAFE
+        code = self.context.code(create.node)
+        assert code.endswith(")")
+        inner = code[:-1].rstrip()
+        comma = "" if inner.endswith("(") else " " if inner.endswith(",") else ", "
+        text = f"{inner}{comma}device={device})"
+        return NodeFix(f"create it with device={device}", safety, (NodeEdit(move.node, "replace", text),))
+
+    def _device(self, call: cst.Call, move: Move, create: Create) -> str | None:
+        """The device that a move names, where that is all it does."""
+        if move.dtype is not None or len(call.args) > 1 or move.api not in ("to", "cuda"):
+            return None
+        if not call.args:
+            return '"cuda"' if move.api == "cuda" else None
+        argument = call.args[0]
+        code = self.context.code(argument.value)
+        if argument.star or argument.keyword is not None and argument.keyword.value != "device":
+            return None
+        if move.api == "cuda":
+            return code if code.startswith(("\"", "'")) else None
+        kind = next((value.kind for name, value in create.nearby if name == code), None)
+        return f"{code}.device" if kind is Kind.TENSOR else code
+
+
+def _could_be_elsewhere(create: Create, scene: Scene) -> bool:
+    return create.api in _FILLED_ANYWHERE and create.why == "default" and create.scene.function is scene.function
+
+
+def _beside_tensor(move: Move) -> bool:
+    """Whether the device is that of a tensor at hand, so that the code computes rather than sets up."""
+    if move.scene.role in ("script", "init"):
+        return False
+    return bool(move.target) and all(p.place.where in (Where.OF_CALLER, Where.OF_MODULE) for p in move.target)

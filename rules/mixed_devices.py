@@ -1,0 +1,137 @@
+"""DEV102: one operation joins tensors that live on different devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from torchlint.findings import Confidence, Severity
+from torchlint.mixes import (
+    Origins,
+    confidence_in,
+    creation_fix,
+    device_expression,
+    device_fix,
+    faulty_creation,
+    is_hot,
+    origin_notes,
+    shown,
+)
+from torchlint.placement.events import Create, Mix, Move, Return
+from torchlint.placement.values import Kind, Value, Where
+from torchlint.rule import Note, Report, Rule, RuleContext, confidence_of, weakest
+
+
+class MixedDevices(Rule):
+    """One operation joins a tensor on the CPU with one that is elsewhere.
+
+    What it does
+        Follows values from where they are made to the operations that join them, and reports a tensor known to
+        be on the CPU that meets one on an accelerator, in the module, or wherever the caller put it.
+
+    Why it matters
+        On a machine with an accelerator the operation raises `RuntimeError: Expected all tensors to be on the
+        same device`. Tests on the CPU never see it.
+
+    Example
+        import torch
+
+
+        def attend(scores: torch.Tensor, lengths: torch.Tensor):
+            lengths = lengths.to(scores.device)
+            positions = torch.arange(scores.shape[-1])  # <-
+            return scores.masked_fill(positions >= lengths[:, None], -1e9)
+
+    Use instead
+        import torch
+
+
+        def attend(scores: torch.Tensor, lengths: torch.Tensor):
+            lengths = lengths.to(scores.device)
+            positions = torch.arange(scores.shape[-1], device=scores.device)
+            return scores.masked_fill(positions >= lengths[:, None], -1e9)
+
+    Fix
+        Safe. Creates the tensor on the device of the operand that it meets. Unsafe for random numbers, which
+        differ from device to device.
+
+    Verification
+        Confirmed where the operation raises for its devices; refuted where both operands turn out to be in one
+        place.
+
+    References
+        https://pytorch.org/docs/stable/notes/cuda.html
+        https://github.com/mozilla/TTS/pull/549
+    """
+
+    code = "DEV102"
+    name = "mixed-devices"
+    severity = Severity.ERROR
+
+    def __init__(self, context: RuleContext) -> None:
+        super().__init__(context)
+        self._origins = Origins()
+
+    def on_create(self, create: Create) -> None:
+        self._origins.note(create)
+
+    def on_move(self, move: Move) -> None:
+        self._origins.note(move)
+
+    def on_return(self, event: Return) -> Iterator[Report]:
+        """One exit gives a tensor made on the CPU, another one that is wherever its input is."""
+        for node, value in event.earlier:
+            yield from self._exits(event, (event.node, event.value), (node, value))
+            yield from self._exits(event, (node, value), (event.node, event.value))
+
+    def _exits(
+        self, event: Return, here: tuple[cst.CSTNode, Value], there: tuple[cst.CSTNode, Value]
+    ) -> Iterator[Report]:
+        scene = event.scene
+        if scene.role in ("data", "test") or scene.is_test:
+            return
+        for host_part, other_part in zip(_parts(here[1]), _parts(there[1])):
+            create = self._origins.created.get(host_part.origin) if host_part.origin is not None else None
+            if create is None or create.scene.function is not scene.function or "assumed" in other_part.facts:
+                continue
+            other = next((p for p in other_part.places if p.place.where is not Where.UNKNOWN), None)
+            if other is None or other.place.where is Where.NAMED or other_part.may_be_on_host:
+                continue
+            if not host_part.on_host or host_part.places[0].rank != 1:
+                continue
+            sure = weakest(Confidence.LIKELY, confidence_of(other_part.certainty))
+            message = (
+                f"`{shown(create.node, self.context)}` is created on the CPU and returned; another exit returns a"
+                f" tensor that is {other.place.describe()}"
+            )
+            notes = (Note("context", here[0], "returned here"), Note("context", there[0], "the other exit"))
+            expression = device_expression(create, other)
+            fix = None if expression is None else creation_fix(create, expression)
+            yield self.finding(create, message, confidence=sure, notes=notes, fix=fix)
+
+    def on_mix(self, mix: Mix) -> Iterator[Report]:
+        sure = confidence_in(mix, self._origins)
+        if sure is None:
+            return
+        (accused, host), (witness, other) = mix.host, mix.other
+        there = f"`{shown(witness.node, self.context)}`, which is {other.place.describe()}"
+        notes = origin_notes(mix, self.context)
+        create = faulty_creation(mix, self._origins)
+        if create is None:
+            what = "the module" if accused.value.kind is Kind.MODULE else f"`{shown(accused.node, self.context)}`"
+            message = f"{what} is on the CPU and joins {there}"
+            yield self.finding(mix, message, confidence=sure, notes=notes, cause=host.through or host.origin)
+        elif not is_hot(create.scene) and not is_hot(mix.scene):  # else DEV201 says it
+            message = f"`{shown(create.node, self.context)}` is created on the CPU and joins {there}"
+            notes.insert(0, Note("context", mix.node, "they meet here"))
+            yield self.finding(create, message, confidence=sure, notes=notes, fix=device_fix(create, mix))
+
+
+def _parts(value: Value) -> tuple[Value, ...]:
+    """A returned tensor, or the tensors of a returned tuple."""
+    if value.kind is Kind.TENSOR:
+        return (value,)
+    if value.kind is Kind.SEQUENCE and value.items is not None:
+        return tuple(i if i.kind is Kind.TENSOR else Value() for i in value.items)
+    return ()

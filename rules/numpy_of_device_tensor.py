@@ -1,0 +1,79 @@
+"""DEV106: NumPy is handed a tensor that is not on the CPU, or one that requires grad."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchlint.findings import Confidence, Safety, Severity
+from torchlint.mixes import shown
+from torchlint.placement.events import HostOnly
+from torchlint.placement.values import Where
+from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule, confidence_of, weakest
+
+
+class NumpyOfDeviceTensor(Rule):
+    """NumPy is handed a tensor that is not on the CPU, or one that requires grad.
+
+    What it does
+        Finds `.numpy()` on tensors, and tensors as arguments of NumPy's functions, where the tensor was moved to
+        a device or was computed by a module that is on one.
+
+    Why it matters
+        NumPy arrays share the tensor's memory, which must be the host's: on an accelerator `numpy()` raises
+        TypeError. On a tensor that requires grad it raises RuntimeError.
+
+    Example
+        import torch
+
+
+        def centre(points: torch.Tensor, device):
+            points = points.to(device)
+            return points.mean(0).numpy()  # <-
+
+    Use instead
+        import torch
+
+
+        def centre(points: torch.Tensor, device):
+            points = points.to(device)
+            return points.mean(0).cpu().numpy()
+
+    Fix
+        Safe. Copies the tensor to the host first, with `.detach()` where it hangs on a graph.
+
+    Verification
+        Confirmed where the call raises; refuted where it returns an array.
+
+    References
+        https://pytorch.org/docs/stable/generated/torch.Tensor.numpy.html
+        https://github.com/Atcold/NYU-DLSP20/issues/11
+    """
+
+    code = "DEV106"
+    name = "numpy-of-device-tensor"
+    severity = Severity.ERROR
+
+    def on_host_only(self, event: HostOnly) -> Iterator[Report]:
+        if not event.api.startswith("numpy"):
+            return
+        value, away = event.operand.value, event.away
+        source = shown(event.operand.node, self.context)
+        if away is None:
+            message = f"`{source}` hangs on a graph, and `numpy()` refuses it: detach it first"
+            yield self.finding(event, message, confidence=Confidence.POSSIBLE, fix=self._fix(event, ".detach()"))
+            return
+        sure = confidence_of(value.certainty)
+        if away.place.where is Where.OF_CALLER or "assumed" in value.facts:
+            sure = Confidence.POSSIBLE
+        elif away.place.where is Where.OF_MODULE:
+            sure = weakest(sure, Confidence.LIKELY)
+        if event.scene.is_test or event.scene.role in ("data", "test"):
+            return
+        message = f"`{source}` is {away.place.describe()}, and NumPy takes tensors from the CPU alone"
+        notes = [] if away.origin is None else [Note("origin", away.origin, f"it is put {away.place.describe()} here")]
+        yield self.finding(event, message, confidence=sure, notes=notes, fix=self._fix(event, ".cpu()"))
+
+    def _fix(self, event: HostOnly, text: str) -> NodeFix:
+        if text == ".cpu()" and "grad" in event.operand.value.facts and not event.scene.no_grad:
+            text = ".detach().cpu()"
+        return NodeFix(f"add `{text}`", Safety.SAFE, (NodeEdit(event.operand.node, "after", text),))

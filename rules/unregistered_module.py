@@ -1,0 +1,111 @@
+"""DEV104: a Module keeps other Modules where it does not see them, so that `.to()` leaves them behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from torchlint.findings import Confidence, Safety, Severity
+from torchlint.placement.events import Attribute, Move
+from torchlint.placement.values import Kind, Value
+from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule, RuleContext
+
+
+class UnregisteredModule(Rule):
+    """A Module keeps other Modules in a list or dict, where `.to()`, `parameters()` and `state_dict()` miss them.
+
+    What it does
+        Finds attributes of an `nn.Module` that hold a plain list, tuple or dict of Modules with parameters,
+        unless these are registered in another way as well.
+
+    Why it matters
+        Only Modules that are attributes, or stand in a ModuleList or ModuleDict, are part of the module: others
+        are not moved, not trained and not saved.
+
+    Example
+        from torch import nn
+
+
+        class Heads(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.heads = [nn.Linear(width, 1) for _ in range(3)]  # <-
+
+            def forward(self, x):
+                return [head(x) for head in self.heads]
+
+    Use instead
+        from torch import nn
+
+
+        class Heads(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.heads = nn.ModuleList([nn.Linear(width, 1) for _ in range(3)])
+
+            def forward(self, x):
+                return [head(x) for head in self.heads]
+
+    Fix
+        Unsafe. Wraps the list in nn.ModuleList, the dict in nn.ModuleDict: the parameters then appear in
+        state_dicts.
+
+    Verification
+        Confirmed where the parameters are not among the module's own; refuted where they are.
+
+    References
+        https://pytorch.org/docs/stable/generated/torch.nn.ModuleList.html
+        https://github.com/pytorch/pytorch/issues/1053
+    """
+
+    code = "DEV104"
+    name = "unregistered-module"
+    severity = Severity.ERROR
+    explains = ("DEV102", "DEV201")
+
+    def __init__(self, context: RuleContext) -> None:
+        super().__init__(context)
+        self._found: dict[tuple[int, str], Attribute] = {}
+        self._moved: set[cst.CSTNode] = set()
+
+    def on_move(self, move: Move) -> None:
+        self._moved.update(p.origin for p in move.value.places if p.origin is not None)
+
+    def on_attribute(self, attribute: Attribute) -> None:
+        if attribute.how in ("assign", "append") and attribute.owner.is_module:  # type: ignore[attr-defined]
+            if _kept_modules(attribute.value) is not None:
+                self._found.setdefault((id(attribute.owner), attribute.name), attribute)
+
+    def finish(self) -> Iterator[Report]:
+        for attribute in self._found.values():
+            kept = _kept_modules(attribute.value)
+            registered = attribute.owner.registered  # type: ignore[attr-defined]
+            if kept is None or attribute.name in registered or "*" in registered or kept.origin in self._moved:
+                continue
+            node = attribute.node
+            target = f"self.{attribute.name}"
+            message = f"`{target}` is a plain {_container(attribute.value)} of Modules: `.to()`, `parameters()` and"
+            message += " `state_dict()` do not see them"
+            notes = [] if kept.origin is None else [Note("origin", kept.origin, "the Module is built here")]
+            yield self.finding(node, message, confidence=Confidence.LIKELY, notes=notes, fix=self._fix(attribute), cause=node)
+
+    def _fix(self, attribute: Attribute) -> NodeFix | None:
+        if attribute.how != "assign" or attribute.value_node is None:
+            return None
+        wrapper = "nn.ModuleDict" if attribute.value.kind is Kind.MAPPING else "nn.ModuleList"
+        code = self.context.code(attribute.value_node)
+        edit = NodeEdit(attribute.value_node, "replace", f"{wrapper}({code})")
+        return NodeFix(f"wrap it in {wrapper}", Safety.UNSAFE, (edit,))
+
+
+def _container(value: Value) -> str:
+    return "dict" if value.kind is Kind.MAPPING else "list"
+
+
+def _kept_modules(value: Value) -> Value | None:
+    """A Module with parameters on the CPU that a list or dict holds; None where it holds none for certain."""
+    if value.kind not in (Kind.SEQUENCE, Kind.MAPPING) or value.element is None:
+        return None
+    inner = value.element
+    return inner if inner.kind is Kind.MODULE and inner.on_host else None

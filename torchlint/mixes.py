@@ -1,0 +1,144 @@
+"""What the rules on mixed devices have in common: how sure a mix is, what is said of it, and how it is mended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchlint.findings import Confidence, Safety
+from torchlint.placement.events import Create, Mix, Move
+from torchlint.placement.values import Alternative, Kind, Value, Where
+from torchlint.rule import NodeEdit, NodeFix, Note, RuleContext, confidence_of, weakest
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.placement.scene import Scene
+
+#: Roles whose code gets batches and runs on the accelerator whenever there is one.
+COMPUTING = frozenset(["forward", "loss", "step"])
+#: Roles whose code runs on the host by right.
+_HOST_ROLES = frozenset(["data", "test"])
+
+#: Factories whose result is the same wherever it is made; those that draw give other numbers elsewhere.
+_TAKES_DEVICE = frozenset(
+    f"torch.{name}"
+    for name in "zeros ones empty full arange eye linspace logspace tensor as_tensor range tril_indices triu_indices"
+    " hann_window hamming_window blackman_window bartlett_window kaiser_window scalar_tensor".split()
+)
+
+
+def is_hot(scene: Scene) -> bool:
+    """Whether code runs once a batch beside the accelerator's work."""
+    return scene.hot or scene.role in COMPUTING
+
+
+class Origins:
+    """How tensors came to be where they are: the creations and moves of a file, by node."""
+
+    def __init__(self) -> None:
+        self.created: dict[cst.CSTNode, Create] = {}
+        self.moved: dict[cst.CSTNode, Move] = {}
+
+    def note(self, event: Create | Move) -> None:
+        """Remember an event."""
+        if isinstance(event, Create):
+            self.created[event.node] = event
+        else:
+            self.moved[event.node] = event
+
+
+def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
+    """How sure it is that a mix fails; None where its code belongs on the host."""
+    scene = mix.scene
+    (accused, host), (witness, other) = mix.host, mix.other
+    if scene.role in _HOST_ROLES or scene.is_test:
+        return None
+    if scene.role == "init" and other.place.where is Where.OF_MODULE:
+        return None  # nobody can have moved it yet
+    sure = weakest(confidence_of(accused.value.certainty), confidence_of(witness.value.certainty))
+    if "assumed" in witness.value.facts:
+        return Confidence.POSSIBLE
+    move = origins.moved.get(host.origin) if host.origin is not None else None
+    if move is not None and other.place not in {p.place for p in move.value.places}:
+        # It was sent to the CPU on purpose: rather the other one is there, too.
+        if other.place.where not in (Where.NAMED, Where.DEFAULT):
+            return Confidence.POSSIBLE
+    return weakest(sure, _confidence_in_place(other, mix))
+
+
+def _confidence_in_place(other: Alternative, mix: Mix) -> Confidence:
+    scene = mix.scene
+    if other.place.where in (Where.NAMED, Where.DEFAULT):
+        return Confidence.CERTAIN
+    if scene.host_only or scene.role == "init":
+        return Confidence.POSSIBLE
+    if is_hot(scene) or scene.device_aware or mix.confirmed:
+        return Confidence.LIKELY
+    return Confidence.POSSIBLE
+
+
+def faulty_creation(mix: Mix, origins: Origins) -> Create | None:
+    """The creation that should have had a device; None where the fault is rather that nothing moved the tensor later."""
+    _, host = mix.host
+    create = origins.created.get(host.origin) if host.origin is not None else None
+    if create is None or host.through is not None or create.scene.function is None:
+        return None
+    if create.scene.function is mix.scene.function:
+        return create
+    # A helper that could know the device, and makes a tensor from nothing that comes from the host.
+    if create.api in _TAKES_DEVICE and create.data is None and create.scene.role not in _HOST_ROLES:
+        return create if create.nearby or create.scene.device_aware else None
+    return None
+
+
+def device_fix(create: Create, mix: Mix) -> NodeFix | None:
+    """Create the tensor where the other operand is, if a name in scope says where that is."""
+    expression = device_expression(create, mix.other[1])
+    if expression is None and create.scene.function is not mix.scene.function:
+        devices = (name for name, value in create.nearby if value.kind is Kind.DEVICE)
+        expression = next(devices, None)
+    return None if expression is None else creation_fix(create, expression)
+
+
+def creation_fix(create: Create, expression: str) -> NodeFix:
+    """Create the tensor on the device that an expression denotes, or move it there where its maker takes no device."""
+    if create.random:
+        edit = NodeEdit(create.node, "argument", f"device={expression}")
+        return NodeFix(f"create it with device={expression} (draws other random numbers)", Safety.UNSAFE, (edit,))
+    if create.api in _TAKES_DEVICE:
+        edit = NodeEdit(create.node, "argument", f"device={expression}")
+        return NodeFix(f"create it with device={expression}", Safety.SAFE, (edit,))
+    edit = NodeEdit(create.node, "after", f".to({expression})")
+    return NodeFix(f"move it to {expression}", Safety.UNSAFE, (edit,))
+
+
+def device_expression(create: Create, wanted: Alternative) -> str | None:
+    """An expression for the device of `wanted`, from what is in scope where the tensor is created."""
+    same = [(name, value) for name, value in create.nearby if _all_at(value, wanted)]
+    for name, value in same:
+        if value.kind is Kind.DEVICE:
+            return name
+    for name, _ in same:
+        return f"{name}.device"
+    return None
+
+
+def _all_at(value: Value, wanted: Alternative) -> bool:
+    return all(p.place == wanted.place for p in value.places)
+
+
+def origin_notes(mix: Mix, context: RuleContext) -> list[Note]:
+    """Where the two places of a mix come from."""
+    (_, host), (witness, other) = mix.host, mix.other
+    notes = []
+    if host.origin is not None:
+        notes.append(Note("origin", host.origin, f"`{shown(host.origin, context)}` is on the CPU"))
+    if other.origin is not None:
+        notes.append(Note("origin", other.origin, f"`{shown(witness.node, context)}` is {other.place.describe()}"))
+    return notes
+
+
+def shown(node: object, context: RuleContext) -> str:
+    """The code of a node on one line, cut short."""
+    code = " ".join(context.code(node).split())  # type: ignore[arg-type]
+    return code if len(code) <= 60 else code[:57] + "…"

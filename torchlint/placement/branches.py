@@ -1,0 +1,111 @@
+"""Where paths part and meet: conditions become guards, and tests of devices choose a world."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import libcst as cst
+
+from torchlint.placement.interpreter import Env, Interpreter, join_env
+from torchlint.placement.syntax import condition
+from torchlint.placement.values import Value, guarded
+
+Condition = tuple[str, bool]
+
+_WORD = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+#: Conditions before a branch that are noted on what it changes; chains of elif may be long.
+_MOST_CONDITIONS = 3
+
+
+class Branch(NamedTuple):
+    """One way through a statement.
+
+    conditions: what holds on it. world: `accelerator` where its test found one, `host` where it found none, `flag` where
+    a flag of the program decides, empty where nothing is said of devices.
+    """
+
+    env: Env
+    conditions: tuple[Condition, ...] = ()
+    world: str = ""
+
+
+def condition_of(run: Interpreter, test: cst.BaseExpression) -> Condition | None:
+    """A test as (text, truth), told apart from the same words once what they speak of was bound anew."""
+    key = condition(test)
+    if key is None or not run.frame.versions:
+        return key
+    versions = run.frame.versions
+
+    def versioned(match: re.Match[str]) -> str:
+        word = match[0]
+        while word:
+            if word in versions:
+                return f"{match[0]}'{versions[word]}"
+            word = word.rpartition(".")[0]
+        return match[0]
+
+    return _WORD.sub(versioned, key[0]), key[1]
+
+
+def opposite(key: Condition | None) -> Condition | None:
+    """The same test found the other way."""
+    return None if key is None else (key[0], not key[1])
+
+
+def world_of(tests: frozenset[str], *, taken: bool) -> str:
+    """The world in which a branch runs, by what its test says."""
+    if "accelerator" in tests and "no-accelerator" not in tests:
+        return "accelerator" if taken else "host"
+    if "no-accelerator" in tests and "accelerator" not in tests:
+        return "host" if taken else "accelerator"
+    return "flag" if tests & {"flag", "accelerator"} else ""
+
+
+def meet(before: Env, branches: Sequence[Branch]) -> Env:
+    """What is known after the branches, each of which started from `before` and got to its end."""
+    changed = {
+        name for branch in branches for name, value in branch.env.items() if value is not before.get(name)
+    }
+    for name in changed:
+        values = [branch.env.get(name) for branch in branches]
+        for branch, value in zip(branches, _chosen(values, [b.world for b in branches])):
+            if value is None:
+                continue
+            for key in branch.conditions[-_MOST_CONDITIONS:]:
+                value = guarded(value, *key)
+            branch.env[name] = value
+    merged = branches[0].env
+    for branch in branches[1:]:
+        merged = join_env(merged, branch.env)
+    return merged
+
+
+def _chosen(values: Sequence[Value | None], worlds: Sequence[str]) -> Iterable[Value | None]:
+    """The values without what is on the host only for want of an accelerator: then nothing is elsewhere either."""
+    moved = any(
+        value is not None and value.places and not value.may_be_on_host and world in ("accelerator", "flag")
+        for value, world in zip(values, worlds)
+    )
+    if not moved:
+        return values
+    return [
+        value if value is None or world not in ("host", "flag") else without_host(value)
+        for value, world in zip(values, worlds)
+    ]
+
+
+def without_host(value: Value) -> Value:
+    """The value as it is where it is not on the host."""
+    return value.at(tuple(p for p in value.places if not p.place.is_host)) if value.may_be_on_host else value
+
+
+def choose(yes: Value, no: Value, tests: frozenset[str], key: Condition | None) -> tuple[Value, Value]:
+    """The sides of a conditional expression, guarded by its test."""
+    worlds = [world_of(tests, taken=True), world_of(tests, taken=False)]
+    first, second = _chosen([yes, no], worlds)
+    assert first is not None and second is not None
+    if key is not None:
+        return guarded(first, *key), guarded(second, key[0], not key[1])
+    return first, second

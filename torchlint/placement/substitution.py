@@ -1,0 +1,150 @@
+"""A function's summary in terms of one call: arguments bound, and what its parameters decide decided."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from torchlint.placement.values import (
+    HOST,
+    UNKNOWN,
+    Alternative,
+    Kind,
+    Place,
+    Value,
+    Where,
+    sequence,
+    union,
+)
+
+if TYPE_CHECKING:
+    from torchlint.placement.definitions import Function
+
+#: How deep containers are followed.
+_DEEPEST = 3
+_IS_NONE = " Is None"
+_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+
+
+def bind_arguments(
+    function: Function, positional: Iterable[Value], keywords: dict[str, Value], *, complete: bool = True
+) -> dict[str, Value]:
+    """Which value each parameter gets.
+
+    complete: the call passes nothing else, so that a parameter it leaves out has its default.
+    """
+    bound = dict(zip(function.parameters, positional))
+    for name, value in keywords.items():
+        if name in function.parameters:
+            bound[name] = value
+    if complete:
+        for name, value in function.defaults.items():
+            bound.setdefault(name, value)
+    return bound
+
+
+def substitute(value: Value, bound: dict[str, Value], call: object = None, depth: int = 0) -> Value:
+    """A summary's value in terms of a call: what belongs to a parameter is where its argument is.
+
+    call: the call's node; conditions inside of the function that stay open are told apart by it.
+    """
+    if depth > _DEEPEST or value is UNKNOWN:
+        return value
+    places: tuple[Alternative, ...] = ()
+    facts = value.facts
+    for alternative in value.places:
+        guards = _decided(alternative.guards, bound, call)
+        if guards is None:
+            continue
+        found, more = _placed(alternative._replace(guards=guards), value, bound)
+        places = union(places, found)
+        facts |= more
+    kind = value.kind
+    like = [f[5:] for f in facts if f.startswith("like:")]
+    if like:
+        argument = bound.get(like[0])
+        facts = frozenset(f for f in facts if not f.startswith("like:"))
+        if argument is not None and kind is Kind.UNKNOWN:
+            kind = argument.kind
+            facts |= frozenset(f for f in argument.facts if f.startswith("like:"))
+            if kind in (Kind.SEQUENCE, Kind.MAPPING, Kind.MODULE, Kind.OBJECT):
+                return argument if not places else argument.but(places=places)
+    items, element = value.items, value.element
+    if items is not None:
+        items = tuple(substitute(i, bound, call, depth + 1) for i in items)
+        element = sequence(items).element
+    elif element is not None:
+        element = substitute(element, bound, call, depth + 1)
+    keys = {k: substitute(v, bound, call, depth + 1) for k, v in value.keys.items()} if value.keys else None
+    return value.but(kind=kind, places=places, facts=facts, items=items, element=element, keys=keys)
+
+
+def _placed(
+    alternative: Alternative, value: Value, bound: dict[str, Value]
+) -> tuple[tuple[Alternative, ...], frozenset[str]]:
+    """Where an alternative of the summary is for this call, and what that brings along."""
+    where, name = alternative.place
+    nothing: frozenset[str] = frozenset()
+    argument = bound.get(name) if where in (Where.OF_CALLER, Where.NAMED) else None
+    if where is Where.OF_CALLER:
+        if argument is None:
+            return (), nothing
+        own = f"like:{name}" in value.facts
+        found = tuple(
+            p._replace(
+                rank=alternative.rank if alternative.rank is not None else p.rank if own else None,
+                guards=p.guards | alternative.guards,
+            )
+            for p in argument.places
+        )
+        return found, argument.facts & {"assumed"}
+    if argument is None:
+        return (alternative,), nothing
+    if argument.kind is Kind.NONE:
+        # device=None: wherever new tensors are by default.
+        return (alternative._replace(place=HOST),), nothing
+    if argument.kind is Kind.STRING and argument.name:
+        place = HOST if argument.name.split(":")[0] == "cpu" else Place(Where.NAMED, argument.name)
+        return (alternative._replace(place=place),), nothing
+    named = tuple(
+        p._replace(rank=alternative.rank, origin=p.origin or alternative.origin, guards=p.guards | alternative.guards)
+        for p in argument.places
+    )
+    return named or (alternative,), nothing
+
+
+def _decided(
+    guards: frozenset[tuple[str, bool]], bound: dict[str, Value], call: object
+) -> frozenset[tuple[str, bool]] | None:
+    """The guards that the arguments leave open, made this call's own; None where an argument excludes them."""
+    if not guards:
+        return guards
+    left = set()
+    for condition, truth in guards:
+        known = truth_of(condition, bound)
+        if known is None:
+            left.add((f"{id(call)}: {condition}", truth))
+        elif known is not truth:
+            return None
+    return frozenset(left)
+
+
+def truth_of(condition: str, bound: dict[str, Value]) -> bool | None:
+    """Whether a condition on a parameter holds for the values given; None where they do not say."""
+    if condition.endswith(_IS_NONE):
+        value = bound.get(condition[: -len(_IS_NONE)])
+        return None if value is None or value.kind is Kind.UNKNOWN else value.kind is Kind.NONE
+    if not _NAME.match(condition):
+        return None
+    value = bound.get(condition)
+    if value is None:
+        return None
+    if value.kind is Kind.NONE:
+        return False
+    if value.kind is Kind.NUMBER and value.name in ("True", "False"):
+        return value.name == "True"
+    return True if value.kind in (Kind.DEVICE, Kind.MODULE, Kind.DTYPE, Kind.GENERATOR) else None
+
+
+__all__ = ["bind_arguments", "substitute", "truth_of"]
