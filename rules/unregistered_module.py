@@ -13,7 +13,7 @@ from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule, RuleContext
 
 
 class UnregisteredModule(Rule):
-    """A Module keeps other Modules in a list or dict, where `.to()`, `parameters()` and `state_dict()` miss them.
+    """A Module keeps other Modules in a plain list or dict, where `.to()` misses them.
 
     What it does
         Finds attributes of an `nn.Module` that hold a plain list, tuple or dict of Modules with parameters,

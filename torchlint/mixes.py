@@ -115,11 +115,9 @@ def creation_fix(create: Create, expression: str) -> NodeFix:
 def device_expression(create: Create, wanted: Alternative) -> str | None:
     """An expression for the device of `wanted`, from what is in scope where the tensor is created."""
     same = [(name, value) for name, value in create.nearby if _all_at(value, wanted)]
+    same.sort(key=lambda entry: (entry[1].kind is not Kind.DEVICE, entry[0] != wanted.place.name))
     for name, value in same:
-        if value.kind is Kind.DEVICE:
-            return name
-    for name, _ in same:
-        return f"{name}.device"
+        return name if value.kind is Kind.DEVICE else f"{name}.device"
     return None
 
 
