@@ -141,7 +141,7 @@ def programs(draw: st.DrawFn) -> str:
     heads = ["", "#!/usr/bin/env python\n", "# -*- coding: utf-8 -*-\n\n", "'''doc'''\n", "\n"]
     head = draw(st.sampled_from(heads))
     text = head + "\n".join(draw(_body(_nested))) + draw(st.sampled_from(["", "\n", "\n\n  # end", "\n    "]))
-    ends = draw(st.sampled_from([["\n"], ["\r\n"], ["\n", "\r\n"]]))
+    ends = draw(st.sampled_from([["\n"], ["\r\n"], ["\r"], ["\n", "\r\n", "\r"]]))
     pieces = text.split("\n")
     last = len(pieces) - 1
     return "".join(piece + (ends[i % len(ends)] if i < last else "") for i, piece in enumerate(pieces))

@@ -115,8 +115,9 @@ def test_nothing_outside_of_the_edits_is_touched(case: tuple[str, list[Finding]]
     assert sum(edit.end - edit.start for edit in edits) == len(touched)
 
 
-@given(texts, st.data())
-def test_a_line_taken_away_leaves_the_others(text: str, data: st.DataObject) -> None:
+@given(st.text("ab\n\f\u2028", max_size=12), st.sampled_from(["\n", "\r\n", "\r"]), st.data())
+def test_a_line_taken_away_leaves_the_others(text: str, ending: str, data: st.DataObject) -> None:
+    text = text.replace("\n", ending)
     lines = Lines(text)
     number = data.draw(st.integers(1, len(lines)))
     start, end = without_line(lines, number, (0, len(text)))
