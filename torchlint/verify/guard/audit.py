@@ -52,6 +52,7 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _NEVER_IMPORTED = frozenset(
     ("subprocess", "socket", "_socket", "ctypes", "_ctypes", "_posixsubprocess", "pty", "mmap")
 )
+_IMPORTED = HARMLESS | FRAMEWORKS | frozenset(getattr(sys, "stdlib_module_names", ()))
 #: Read by torch and the C library while they work.
 _ALWAYS_READABLE = (
     "/dev/null",
@@ -69,9 +70,7 @@ class AuditHook:
     def __init__(self, directory: str, readable: Iterable[str], modules: Iterable[str]) -> None:
         self._inside = os.path.realpath(directory)
         self._readable = tuple(os.path.realpath(p) + os.sep for p in readable)
-        self._modules = (
-            HARMLESS | FRAMEWORKS | frozenset(modules) | frozenset(getattr(sys, "stdlib_module_names", ()))
-        )
+        self._modules = _IMPORTED | frozenset(modules)
         self._trusted = False
         self.refused: list[str] = []
         self._checks: dict[str, Callable[[Any], str | None]] = {"open": self._open, "import": self._import}
@@ -96,6 +95,10 @@ class AuditHook:
         if len(self.refused) < 20:
             self.refused.append(reason)
         raise PermissionError(f"refused in a replay: {reason}")
+
+    def allow(self, modules: Iterable[str]) -> None:
+        """Let these top-level modules be imported as well, in place of those that were let before."""
+        self._modules = _IMPORTED | frozenset(modules)
 
     @contextlib.contextmanager
     def trusted(self) -> Iterator[None]:

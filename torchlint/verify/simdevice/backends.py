@@ -239,9 +239,9 @@ def _functions(sim: SimDevice) -> dict[str, Any]:
     return answers
 
 
-def _absent(name: str) -> dict[str, Any]:
-    """What a backend answers that this machine does not have."""
-    return {"is_available": lambda: False, "device_count": lambda: 0}
+#: What a backend answers that this machine does not have, and `torch.accelerator` where there is none.
+_ABSENT: dict[str, Any] = {"is_available": lambda: False, "device_count": lambda: 0}
+_NO_ACCELERATOR: dict[str, Any] = {**_ABSENT, "current_accelerator": lambda *a, **k: None}
 
 
 @contextlib.contextmanager
@@ -259,7 +259,7 @@ def backends(sim: SimDevice) -> Iterator[None]:
         for other in ("cuda", "mps", "xpu"):
             module = getattr(torch, other, None)
             if module is not None:
-                patch(module, _functions(sim) if other == kind else _absent(other))
+                patch(module, _functions(sim) if other == kind else _ABSENT)
         patch(torch.backends.mps, {"is_available": lambda: kind == "mps", "is_built": lambda: kind == "mps"})
         if kind == "cuda":
             patch(torch.backends.cuda, {"is_built": lambda: True})
@@ -269,14 +269,13 @@ def backends(sim: SimDevice) -> Iterator[None]:
             patch(torch.cuda, {name: _tensor_class(sim, name) for name in _TENSOR_NAMES})
             patch(torch.cuda.nvtx, {n: lambda *a, **k: 0 for n in ("range_push", "range_pop", "mark")})
         accelerator = getattr(torch, "accelerator", None)
+        functions = _NO_ACCELERATOR if kind == "none" else _functions(sim)
         if accelerator is not None:
-            answers = _functions(sim)
-            if kind == "none":
-                answers = {**_absent("accelerator"), "current_accelerator": lambda *a, **k: None}
-            patch(accelerator, answers)
+            patch(accelerator, functions)
         if kind != "none":
-            functions = _functions(sim)
             patch(torch, {"Stream": functions["Stream"], "Event": functions["Event"]})
+            # Its argument would have to be a stream of C++.
+            patch(torch.Tensor, {"record_stream": lambda tensor, stream: None})
         patch(torch, {"Generator": _generator_class(sim.devices)})
         patch(torch, {"set_default_tensor_type": _default_type(sim, torch.set_default_tensor_type)})
         patch(torch, {"device": _device_class(sim.devices)})

@@ -81,7 +81,6 @@ class FunctionMode(TorchFunctionMode):
         yield T.__repr__, self._repr
         yield T.pin_memory, self._pin_memory
         yield T.is_pinned, lambda f, a, k: self._sim.places.flagged(self._sim.places.pinned, a[0])
-        yield T.record_stream, lambda f, a, k: None
         yield T.new_tensor, self._new_tensor
         yield T.grad.__set__, self._set_grad  # type: ignore[union-attr]
         yield torch._C._nn._parse_to, self._parse_to

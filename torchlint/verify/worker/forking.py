@@ -99,9 +99,8 @@ class ForkServer:
             os.setsid()
             self._selector.close()
             os.close(self._channel)
-            for child in self._running.values():
-                os.close(child.out)
-                os.close(child.err)
+            for fd in [fd for child in self._running.values() for fd in (child.out, child.err) if fd >= 0]:
+                os.close(fd)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(err, 1)
             os.dup2(err, 2)

@@ -111,9 +111,10 @@ def answer(request: Mapping[str, Any], directory: str, *, guarded: Any = None) -
     hook, layers = guarded or install(
         directory,
         readable_folders(),
-        request.get("imports") or [],
+        (),
         Limits(**{k: limits[k] for k in ("wall", "cpu", "memory") if k in limits}),
     )
+    hook.allow([*(request.get("imports") or []), *(m["name"].partition(".")[0] for m in request.get("modules") or [])])
     before = len(hook.refused)
     try:
         with wall_clock(float(limits.get("wall", Limits.wall))):
@@ -170,7 +171,7 @@ def serve_in_turn(channel: int) -> None:
         for line in sys.stdin.buffer:
             request = json.loads(line)
             if guarded is None:
-                guarded = install(root, readable_folders(), request.get("imports") or [], Limits(cpu=600))
+                guarded = install(root, readable_folders(), (), Limits(cpu=600))
             directory = tempfile.mkdtemp(dir=root)
             os.chdir(directory)
             _write(channel, answer(request, directory, guarded=guarded))
