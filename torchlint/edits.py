@@ -47,7 +47,7 @@ def nodes_of(fix: NodeFix) -> list[cst.CSTNode]:
 
 def needs_statements(fix: NodeFix) -> bool:
     """Whether `resolve` has to know the places of statements."""
-    return any(edit.how in ("line-before", "delete-statement", "import") for edit in fix.edits)
+    return any(edit.how in ("line-before", "line-after", "delete-statement", "import") for edit in fix.edits)
 
 
 def resolve(fix: NodeFix, program: Program, module: cst.Module, found: Places) -> Fix:
@@ -107,6 +107,7 @@ class _Resolver:
             "after": self._after,
             "argument": self._argument,
             "line-before": self._line_before,
+            "line-after": self._line_after,
             "delete-statement": self._delete_statement,
             "import": self._import,
         }
@@ -182,6 +183,18 @@ class _Resolver:
             yield start, start, f"{text}; "  # on a line with others, or with the `if` that it belongs to
         else:
             raise Impossible
+
+    def _line_after(self, node: cst.CSTNode, text: str) -> Iterator[_Change]:
+        statement = self._statement(node)
+        lines = self.program.lines
+        start, end = self._start(statement), self.found.span(statement)[1]
+        first, last = lines.position(start).line, lines.position(end).line
+        indent = self.program.text[lines.start(first) : start]
+        rest = self.program.text[end : lines.end(last)].strip()
+        if indent.strip() or (rest and not rest.startswith("#")):
+            raise Impossible  # one of several on a line
+        at = lines.end(last)
+        yield at, at, "".join(f"\n{indent}{line}" for line in text.split("\n"))
 
     def _delete_statement(self, node: cst.CSTNode, text: str) -> Iterator[_Change]:
         statement = self._statement(node)

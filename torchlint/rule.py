@@ -26,8 +26,9 @@ class NodeEdit:
 
     how: `replace` the node's text; insert `before` or `after` it; `argument`: add `text` as the last
     argument of the call `node`; `line-before`: put `text` on a line of its own above the statement that
-    holds the node, indented like it; `delete-statement`: remove the statement, with its line if it stands alone;
-    `import`: make sure that the line `text` stands among the imports (the node is ignored).
+    holds the node, indented like it; `line-after`: the same below it; `delete-statement`: remove the statement,
+    with its line if it stands alone; `import`: make sure that the line `text` stands among the imports (the node
+    is ignored).
     """
 
     node: cst.CSTNode

@@ -14,7 +14,8 @@ from torchlint.placement.functions import call_function
 from torchlint.placement.interpreter import Env, Interpreter, expression, forget_below
 from torchlint.placement.libraries import builtin_call, library_call
 from torchlint.placement.methods import method_call
-from torchlint.placement.operations import emit_sync, mix, tensor_operands
+from torchlint.placement.operations import mix, tensor_operands
+from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted
 from torchlint.placement.torch_calls import module_forward, torch_call
 from torchlint.placement.values import (

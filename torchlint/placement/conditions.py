@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement.interpreter import key_of
-from torchlint.placement.operations import emit_sync
+from torchlint.placement.guards import tests_of
+from torchlint.placement.interpreter import key_of, negated
+from torchlint.placement.syncs import emit_sync, may_wait
 from torchlint.placement.syntax import dotted
-from torchlint.placement.values import NONE, Certainty, Kind, Value
+from torchlint.placement.values import NONE, UNKNOWN, Certainty, Kind, Value
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Env, Interpreter
@@ -104,10 +105,13 @@ def truth_test(run: Interpreter, node: cst.BaseExpression, value: Value) -> None
         truth_test(run, node.expression, value)  # type: ignore[attr-defined]
         return
     if kind is cst.BooleanOperation:
-        for side in (node.left, node.right):  # type: ignore[attr-defined]
-            truth_test(run, side, run.truths.get(side, Value()))
+        left = run.truths.get(node.left, UNKNOWN)  # type: ignore[attr-defined]
+        truth_test(run, node.left, left)  # type: ignore[attr-defined]
+        tests = tests_of(node.left, left)  # type: ignore[attr-defined]
+        with run.under(tests if type(node.operator) is cst.And else negated(tests), None):  # type: ignore[attr-defined]
+            truth_test(run, node.right, run.truths.get(node.right, UNKNOWN))  # type: ignore[attr-defined]
         return
-    if value.kind is not Kind.TENSOR:
+    if not may_wait(value):
         return
     if kind in (cst.Name, cst.Attribute) and not ("loss" in value.facts or any(p.rank == 0 for p in value.places)):
         # The truth of a tensor with more than one element raises; a bare name is rather a list or None.

@@ -109,13 +109,16 @@ class Sync(Event):
     """The host waits for the device.
 
     api: `item`, `tolist`, `cpu`, `float()`, `if`, `nonzero`, …. hidden: nothing in the code's words says so.
-    demanded: the consumer needs the value on the host (lengths of packed sequences, NumPy, printing).
+    demanded: the consumer needs the value on the host (lengths of packed sequences, the step of an environment).
+    subject: the name of what is read, behind all calls and attributes. statement: where it stands.
     """
 
     api: str
     value: Value | None
     hidden: bool = False
     demanded: bool = False
+    subject: str = ""
+    statement: cst.CSTNode | None = None
 
 
 @dataclass(slots=True)

@@ -12,8 +12,10 @@ from torchlint.placement.classes import class_attribute, instance_attribute
 from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.events import Compare, DeviceName, Operand
 from torchlint.placement.frameworks_bridge import framework_attribute
+from torchlint.placement.guards import frequency_tests, tests_of
 from torchlint.placement.interpreter import Env, Interpreter, expression, key_of, negated
-from torchlint.placement.operations import check_index, emit_sync, mix
+from torchlint.placement.operations import check_index, mix
+from torchlint.placement.syncs import demand, demand_host, emit_sync, may_wait, read_as_text
 from torchlint.placement.statements import bind
 from torchlint.placement.syntax import dotted, integer, string, words
 from torchlint.placement.values import (
@@ -33,6 +35,7 @@ from torchlint.placement.values import (
     narrowed,
     sequence,
     tensor,
+    union,
     with_rank,
 )
 
@@ -85,6 +88,8 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
         return _device_attribute(base, node)
     if base.kind is Kind.DEVICE:
         return Value(Kind.STRING, base.places, base.certainty, facts=frozenset({"device type"})) if attr == "type" else NUMBER
+    if attr == "training":
+        return Value(Kind.NUMBER, tests=frozenset({"training"}))
     if attr in ("is_cuda", "is_mps", "is_xpu"):
         return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
     if base.kind is Kind.TENSOR:
@@ -139,6 +144,15 @@ def subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
         return narrowed(env[key], run.scene.conditions)
     plain = [e.slice.value for e in node.slice if type(e.slice) is cst.Index]
     indices = [run.evaluate(i, env) for i in plain]
+    for element in node.slice:
+        if type(element.slice) is cst.Slice:
+            for bound in (element.slice.lower, element.slice.upper):
+                if bound is not None:
+                    demand(run, run.evaluate(bound, env))
+                    demand_host(run, bound)
+    for index in indices:
+        if base.kind is not Kind.TENSOR:
+            demand(run, index)
     if base.kind is Kind.TENSOR:
         return _index_tensor(run, node, base, plain, indices)
     single = len(node.slice) == 1 and len(plain) == 1
@@ -190,7 +204,9 @@ def _index_tensor(run: Interpreter, node: cst.Subscript, base: Value, plain: lis
     return base.but(places=with_rank(base.places, rank), facts=base.facts - {"leaf", "fresh", "parameter"}, items=None)
 
 
-_MODULO = frozenset({"periodic"})
+#: What a number keeps through arithmetic: that it was read off a clock.
+_KEPT_BY_ARITHMETIC = frozenset({"clock"})
+_MODULO = Value(Kind.NUMBER, facts=frozenset({"modulo"}), tests=frozenset({"between"}))
 
 
 @expression(cst.BinaryOperation)
@@ -213,7 +229,12 @@ def binary(run: Interpreter, node: cst.BinaryOperation, env: Env) -> Value:
 def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode, a: Value, b: Value) -> Value:
     operator = type(node.operator)
     if operator is cst.Modulo and a.kind not in (Kind.TENSOR, Kind.STRING):
-        return Value(Kind.NUMBER, facts=_MODULO)
+        if a.kind is Kind.UNKNOWN and b.kind is Kind.TENSOR:
+            return b.but(facts=b.facts & {"grad"})
+        return _MODULO
+    if operator is cst.Modulo and a.kind is Kind.STRING:
+        read_as_text(run, node.right, b)
+        return Value(Kind.STRING)
     if a.kind is Kind.TENSOR or b.kind is Kind.TENSOR:
         a, b = _as_input(run, left_node, a), _as_input(run, node.right, b)
         if Kind.UNKNOWN in (a.kind, b.kind):
@@ -229,7 +250,11 @@ def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode
             return result.but(facts=result.facts | {"loss"})
         return result
     if a.kind is b.kind and a.kind in (Kind.NUMBER, Kind.ARRAY, Kind.STRING):
-        return NUMBER if a.kind is Kind.NUMBER else Value(a.kind)
+        if a.kind is Kind.NUMBER:
+            if operator is cst.BitAnd:
+                return _MODULO
+            return Value(Kind.NUMBER, union(a.places, b.places), facts=(a.facts | b.facts) & _KEPT_BY_ARITHMETIC)
+        return Value(a.kind)
     if a.kind is Kind.SEQUENCE and b.kind is Kind.SEQUENCE and operator is cst.Add:
         items = (*a.items, *b.items) if a.items is not None and b.items is not None else None
         return sequence(items, None if items is not None else join(a.element, b.element) if a.element and b.element else None)
@@ -278,28 +303,34 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
         if any(v.kind is Kind.UNKNOWN for v in values) and result.on_host:
             result = result.at(())
         return result.but(facts=frozenset({"mask"}))
-    return Value(Kind.NUMBER, tests=_comparison_tests(node, values, operators))
+    tests = _comparison_tests(run, node, values, operators)
+    if any(o in _TRUTH_ONLY for o in operators) or not _may_be_elementwise(values):
+        return Value(Kind.NUMBER, tests=tests)
+    # What is compared may be tensors, and then the result is one.
+    places = union(*(tuple(p._replace(rank=None) for p in v.places) for v in (values[0], values[-1])))
+    facts = (values[0].facts | values[-1].facts) & _OF_A_COMPUTATION
+    return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts, tests=tests)
 
 
-def _comparison_tests(node: cst.Comparison, values: list[Value], operators: list[Any]) -> frozenset[str]:
-    tests: set[str] = set()
+_OF_A_COMPUTATION = frozenset({"assumed", "grad", "computed"})
+
+
+def _may_be_elementwise(values: list[Value]) -> bool:
+    kinds = {v.kind for v in values}
+    return Kind.UNKNOWN in kinds and kinds <= {Kind.UNKNOWN, Kind.NUMBER, Kind.SEQUENCE}
+
+
+def _comparison_tests(
+    run: Interpreter, node: cst.Comparison, values: list[Value], operators: list[Any]
+) -> frozenset[str]:
+    tests: set[str] = set(frequency_tests(node, values, operators, run.frame.usage.counters))
     for value in values:
-        if "periodic" in value.facts:
-            tests.add("periodic")
-        tests |= value.tests
+        if "modulo" not in value.facts:
+            tests |= value.tests
         if value.kind is Kind.DEVICE or "device type" in value.facts:
             tests.add("accelerator")
         if value.kind is Kind.STRING and value.name and value.name.split(":")[0] in (*_DEVICE_FAMILIES, "cpu", "gpu"):
             tests.add("accelerator")
-    names = {dotted(node.left) or ""} | {dotted(c.comparator) or "" for c in node.comparisons}
-    counters = {"step", "i", "idx", "epoch", "batch_idx", "iteration", "it", "iter", "global_step", "t", "n_iter", "batch"}
-    literal = any(integer(c.comparator) is not None for c in node.comparisons) or integer(node.left) is not None
-    if literal and any(n.rsplit(".", 1)[-1] in counters for n in names) and any(o is cst.Equal for o in operators):
-        tests.add("first")
-    if any(o in (cst.Equal, cst.GreaterThan, cst.GreaterThanEqual) for o in operators):
-        last = {n.rsplit(".", 1)[-1] for n in names}
-        if any("interval" in n or "freq" in n or "every" in n or n.startswith(("log_", "print_")) for n in last):
-            tests.add("periodic")
     if tests & {"accelerator"} and any(o in (cst.NotEqual, cst.IsNot) for o in operators):
         tests.discard("accelerator")
         tests.add("no-accelerator")
@@ -330,7 +361,8 @@ def boolean(run: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
     left = run.evaluate(node.left, env)
     scene = run.scene
     is_and = type(node.operator) is cst.And
-    tests = left.tests if is_and else negated(left.tests)
+    left_tests = tests_of(node.left, left)
+    tests = left_tests if is_and else negated(left_tests)
     key = condition_of(run, node.left)
     if key is not None and not is_and:
         key = (key[0], not key[1])
@@ -346,7 +378,10 @@ def boolean(run: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
         return join(left, right)
     if Kind.DEVICE in (left.kind, right.kind):
         return left if left.kind is Kind.DEVICE else right
-    return Value(Kind.NUMBER if left.kind is right.kind is Kind.NUMBER else Kind.UNKNOWN, tests=left.tests | right.tests)
+    both = left_tests | tests_of(node.right, right)
+    if is_and and both:
+        both |= {"several"}
+    return Value(Kind.NUMBER if left.kind is right.kind is Kind.NUMBER else Kind.UNKNOWN, tests=both)
 
 
 @expression(cst.UnaryOperation)
@@ -356,7 +391,7 @@ def unary(run: Interpreter, node: cst.UnaryOperation, env: Env) -> Value:
         if value.kind is Kind.TENSOR:
             run.truths[node] = value
             return value
-        return Value(Kind.NUMBER, tests=negated(value.tests))
+        return Value(Kind.NUMBER, tests=negated(tests_of(node.expression, value)))
     return value.but(facts=value.facts - {"fresh", "leaf", "parameter"}) if value.kind is Kind.TENSOR else value
 
 
@@ -366,11 +401,12 @@ def conditional(run: Interpreter, node: cst.IfExp, env: Env) -> Value:
     truth_test(run, node.test, test)
     key = condition_of(run, node.test)
     opposite = (key[0], not key[1]) if key is not None else None
+    tests = tests_of(node.test, test)
     taken, skipped = dict(env), dict(env)
     narrow(run, node.test, taken, skipped)
-    with run.under(test.tests, key):
+    with run.under(tests, key):
         yes = run.evaluate(node.body, taken)
-    with run.under(negated(test.tests), opposite):
+    with run.under(negated(tests), opposite):
         no = run.evaluate(node.orelse, skipped)
     if {yes.kind, no.kind} <= {Kind.STRING, Kind.DEVICE} and yes.kind is not Kind.NONE:
         chosen = _choice(run, node, test, yes, no)
@@ -481,7 +517,7 @@ def formatted(run: Interpreter, node: cst.FormattedString, env: Env) -> Value:
     for part in node.parts:
         if type(part) is cst.FormattedStringExpression:
             value = run.evaluate(part.expression, env)
-            if value.kind is Kind.TENSOR:
+            if may_wait(value):
                 emit_sync(run, part.expression, "f-string", value, hidden=True)
         elif type(part) is cst.FormattedStringText and family is None:
             family = part.value.split(":")[0] if ":" in part.value else None
@@ -509,7 +545,7 @@ def lambda_(run: Interpreter, node: cst.Lambda, env: Env) -> Value:
         inner[parameter.name.value] = UNKNOWN
     scene = run.scene
     # It runs later, perhaps never in this loop.
-    run.scene = scene._replace(loops=(), hot=False)
+    run.scene = scene._replace(loops=(), hot=False, stepwise=False)
     result = run.evaluate(node.body, inner)
     run.scene = scene
     return Value(Kind.FUNCTION, element=result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import libcst as cst
@@ -105,6 +106,15 @@ def role_of(run: Interpreter, function: Function) -> str:
     return "function"
 
 
+#: What a function is called that does one step of a training.
+_STEP_NAME = re.compile(r"step|update|train|learn|optimi[sz]e|closure|iter|batch|backward|_fit|^fit", re.IGNORECASE)
+
+
+def _is_one_step(run: Interpreter, function: Function) -> bool:
+    """Whether a function that holds a backward runs for every batch, rather than once."""
+    return function.name in run.usage.called_in_loops or _STEP_NAME.search(function.name) is not None
+
+
 def summarise(function: Function) -> None:
     """Interpret a function's body once; afterwards its summary is there. Recursion finds `state` and stops."""
     if function.state != "new":
@@ -127,12 +137,15 @@ def summarise(function: Function) -> None:
 def _summarise(function: Function, run: Interpreter) -> None:
     function.state = "running"
     frame, scene, places, depth = run.frame, run.scene, run.context_places, run.depth
+    statement = run.statement
     node = function.node
     run.depth += 1
     run.frame = Frame(function, function.outer, run.usage.of(node))
     run.context_places = None
+    role = role_of(run, function)
     run.scene = Scene(
-        role=role_of(run, function),
+        role=role,
+        stepwise=role in ("forward", "optimizer") or (role == "step" and _is_one_step(run, function)),
         function=node,
         owner=function.owner,
         tests=_decorator_tests(function),
@@ -153,6 +166,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
         run.failures.append((node, "nested too deeply to follow"))
     finally:
         run.frame, run.scene, run.context_places, run.depth = frame, scene, places, depth
+        run.statement = statement
         function.state = "done"
     function.result = _result(run, function, env)
 

@@ -130,6 +130,8 @@ class Interpreter:
         #: The values of the sides of `and`/`or`, for the waits that their truth costs.
         self.truths: dict[cst.CSTNode, Value] = {}
         self.failures: list[tuple[cst.CSTNode, str]] = []
+        #: The statement that is being executed.
+        self.statement: cst.CSTNode | None = None
         self.torch_imported = False
         self.depth = 0
 
@@ -176,11 +178,13 @@ class Interpreter:
         for node in body:
             if type(node) is cst.SimpleStatementLine:
                 for small in node.body:
+                    self.statement = small
                     handler = STATEMENTS.get(type(small))
                     outcome = handler(self, small, env) if handler is not None else None
                     if outcome is not None and outcome.ended:
                         ended = True
             else:
+                self.statement = node
                 handler = STATEMENTS.get(type(node))
                 outcome = handler(self, node, env) if handler is not None else None
                 if outcome is not None:
@@ -239,14 +243,24 @@ def _under(scene: Scene, tests: frozenset[str], condition: tuple[str, bool] | No
     )
 
 
-_OPPOSITE = {"accelerator": "no-accelerator", "no-accelerator": "accelerator", "periodic": "between", "flag": "flag"}
+_OPPOSITE = {
+    "accelerator": "no-accelerator",
+    "no-accelerator": "accelerator",
+    "periodic": "between",
+    "between": "periodic",
+    "training": "inference",
+    "inference": "training",
+    "flag": "flag",
+}
 
 
 def negated(tests: frozenset[str]) -> frozenset[str]:
     """What is known where a test is false."""
     if not tests:
         return tests
-    return frozenset(_OPPOSITE[t] for t in tests if t in _OPPOSITE)
+    opposite = frozenset(_OPPOSITE[t] for t in tests if t in _OPPOSITE)
+    # `a and step % n` is false for most steps where `a` is false.
+    return opposite - {"periodic"} if "several" in tests else opposite
 
 
 def join_env(a: Env, b: Env) -> Env:

@@ -11,7 +11,8 @@ from torchlint.placement.events import Env as EnvironmentEvent
 from torchlint.placement.frameworks_bridge import framework_call
 from torchlint.placement.functions import summarise
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.operations import emit_host_only, emit_sync, mix
+from torchlint.placement.operations import emit_host_only, mix
+from torchlint.placement.syncs import demand, emit_sync, may_wait, number_read, read_as_text
 from torchlint.placement.syntax import dotted, string
 from torchlint.placement.values import (
     ARRAY,
@@ -40,14 +41,17 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     given = arguments.positional
     first = given[0].value if given else UNKNOWN
     if name in _CONVERSIONS:
-        if given:
+        if given and may_wait(first):
             emit_sync(run, node, f"{name}()", first)
-        return NUMBER
+            return number_read(node)
+        return Value(Kind.NUMBER, first.places) if first.kind is Kind.NUMBER else NUMBER
     if name in _TO_TEXT:
         for operand in given:
             emit_sync(run, operand.node, f"{name}()", operand.value, hidden=True)
         return Value(Kind.STRING, first.places if first.kind is Kind.DEVICE else (), facts=frozenset({"device type"}) if first.kind is Kind.DEVICE else frozenset())
     if name == "range":
+        for operand in given:
+            demand(run, operand.value)
         return sequence(element=NUMBER).but(tests=frozenset().union(*(o.value.tests for o in given)))
     if name in ("len", "isinstance", "hasattr", "id", "type", "hash", "callable", "ord", "round", "abs", "pow", "divmod"):
         if name in ("round", "abs") and first.kind is Kind.TENSOR:
@@ -130,9 +134,14 @@ def library_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
             for operand in arguments.positional:
                 emit_sync(run, node, name, operand.value)
         return NUMBER if root == "math" or last in ("random", "randint", "uniform", "randrange", "gauss") else UNKNOWN
+    if name == "wandb.log":
+        for operand in arguments.positional[:1]:
+            if isinstance(operand.node, cst.BaseExpression):
+                read_as_text(run, operand.node, operand.value, name)
+        return UNKNOWN
     if name in _CLOCKS:
         run.emit(Clock(node, run.scene, name))
-        return NUMBER
+        return Value(Kind.NUMBER, facts=frozenset({"clock"}))
     if name in ("copy.deepcopy", "copy.copy"):
         return (arguments.value("x", 0) or UNKNOWN).but(ref=(arguments.value("x", 0) or UNKNOWN).ref)
     if name in ("os.environ.setdefault", "os.putenv") and arguments.positional:
@@ -180,8 +189,8 @@ def _itertools(last: str, arguments: Arguments) -> Value:
 def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Arguments) -> Value:
     for operand in arguments.positional:
         if operand.value.kind is Kind.TENSOR and not operand.value.on_host:
+            # On an accelerator it makes NumPy raise: nothing here waits for one.
             emit_host_only(run, operand.node, f"numpy.{rest}", operand)
-            emit_sync(run, operand.node, f"numpy.{rest}", operand.value, hidden=True)
     if last in _NUMPY_NUMBERS and "axis" not in arguments.named and len(arguments.positional) < 2:
         return NUMBER
     if rest.startswith("random.") and not arguments.all():

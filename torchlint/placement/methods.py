@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -27,9 +28,10 @@ from torchlint.placement.events import (
 from torchlint.placement.evidence import distinguishes_tensor, speaks_of_array
 from torchlint.placement.frameworks_bridge import framework_method
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.operations import emit_host_only, emit_sync, mix
-from torchlint.placement.syntax import dotted, string
-from torchlint.placement.torch_calls import bound_operands, result_of
+from torchlint.placement.operations import emit_host_only, mix
+from torchlint.placement.syncs import demand, demand_host, emit_sync, may_wait, number_read, read_as_text
+from torchlint.placement.syntax import dotted, string, words
+from torchlint.placement.torch_calls import bound_operands, result_of, waits
 from torchlint.placement.values import (
     ARRAY,
     HOST,
@@ -60,6 +62,15 @@ def method_call(
 ) -> Value:
     """`receiver.name(...)`."""
     name = func.attr.value
+    if name == "step" and _is_environment(func.value):
+        # What an environment is told has to be on the host.
+        for operand in arguments.all():
+            demand(run, operand.value)
+            demand_host(run, operand.node)
+    if name in _SHOWING and receiver.kind in (Kind.UNKNOWN, Kind.OBJECT, Kind.SEQUENCE, Kind.OWNED):
+        for operand in arguments.all():
+            if isinstance(operand.node, cst.BaseExpression):
+                read_as_text(run, operand.node, operand.value, name)
     own = _own_method(receiver, name)
     if own is not None:
         from torchlint.placement.calls import project_call
@@ -82,6 +93,18 @@ def method_call(
     if handler is not None:
         return handler(run, node, func, name, receiver, arguments, env)
     return UNKNOWN
+
+
+#: Methods of TensorBoard's writer and of progress bars that turn what they get into numbers or text
+#: (torch/utils/tensorboard/_convert_np.py; tqdm.std.tqdm.set_postfix).
+_SHOWING = frozenset(["add_scalar", "add_scalars", "set_postfix"])
+_ENVIRONMENT = re.compile(r"(?:^|_)(?:v?envs?|environment|game|gym|simulator|world)\d*(?:_|$)", re.IGNORECASE)
+
+
+def _is_environment(receiver: cst.BaseExpression) -> bool:
+    """Whether a receiver is called like the environment of reinforcement learning."""
+    name = dotted(receiver)
+    return name is not None and _ENVIRONMENT.search(name.rsplit(".", 1)[-1]) is not None
 
 
 def _own_method(receiver: Value, name: str) -> Function | None:
@@ -121,14 +144,45 @@ def move(
     run.emit(event)
     if name == "cuda":
         run.emit(DeviceName(node, run.scene, "cuda", "cuda()", "cuda", value))
-    if target is not None and _all_host(target) and value.kind is Kind.TENSOR:
-        emit_sync(run, node, "cpu", value)
+    if target is not None and _all_host(target) and name != "type":
+        if name == "cpu" or any("cpu" in _text(a.value) for a in node.args):
+            if value.kind is Kind.UNKNOWN and event.use is Use.USED and _is_copied(func.value, value):
+                emit_sync(run, node, "cpu", value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED))
+            else:
+                emit_sync(run, node, "cpu", value)
     if value.kind is Kind.MODULE and target is not None:
         _note_module_move(run, func.value, value)
         from torchlint.placement.calls import moved_in_place
 
         moved_in_place(run, func.value, dotted(func.value), value, result, env)
     return result
+
+
+def _text(node: cst.CSTNode) -> str:
+    return (string(node) or words(node)).lower()
+
+
+#: What modules are called that are put on the host for a while.
+_MODULE_WORDS = (
+    "model", "net", "module", "encoder", "decoder", "generator", "discriminator", "actor", "critic", "policy", "pipe",
+    "pipeline", "vae", "unet", "ema",
+)  # fmt: skip
+
+
+def _is_copied(receiver: cst.BaseExpression, value: Value) -> bool:
+    """Whether what `.cpu()` is called on is data rather than a module: it comes from a computation."""
+    name = dotted(receiver)
+    if name is None:
+        return True
+    last = name.rsplit(".", 1)[-1].lower().rstrip("0123456789_")
+    return "." not in name and "assumed" in value.facts and not last.endswith(_MODULE_WORDS)
+
+
+def _copied_before(run: Interpreter, node: cst.CSTNode) -> None:
+    """`x.cpu().numpy()`: what comes after tells that a tensor was copied, though `x` itself is not known."""
+    event = run.events.get((Move, node))
+    if isinstance(event, Move) and event.value.kind is Kind.UNKNOWN and _all_host(event.target):
+        emit_sync(run, node, "cpu", event.value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED))
 
 
 def _all_host(places: tuple[Alternative, ...]) -> bool:
@@ -207,13 +261,14 @@ def _tensor_method(
     run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
 ) -> Value:
     if name in ("item", "tolist"):
-        emit_sync(run, node, name, value)
-        return NUMBER if name == "item" else sequence(element=NUMBER)
+        return _read(run, node, name, value)
     if name == "numpy":
-        if "force" not in arguments.named and not arguments.positional:
+        if "force" in arguments.named or arguments.positional:
+            emit_sync(run, node, "numpy", value)
+        else:
+            # It raises for a tensor on an accelerator, so that it never waits for one.
             emit_host_only(run, node, "numpy", Operand(func.value, value))
-        emit_sync(run, node, "numpy", value)
-        return ARRAY
+        return ARRAY.at(value.places if value.on_host else ())
     if name == "backward":
         run.emit(Backward(node, run.scene, value, "scaled" in value.facts))
         return NUMBER
@@ -240,6 +295,13 @@ def _tensor_method(
 _WRITING = ("copy_", "scatter_", "index_", "masked_", "put_", "fill_diagonal_")
 
 
+def _read(run: Interpreter, node: cst.Call, name: str, value: Value) -> Value:
+    """`t.item()`, `t.tolist()`: the host waits for the tensor's value."""
+    emit_sync(run, node, name, value)
+    number = number_read(node)
+    return number if name == "item" else sequence(element=number)
+
+
 def _general_method(
     run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
 ) -> Value:
@@ -251,7 +313,7 @@ def _general_method(
         emit_sync(run, operand.node, f"{name}({operand.role}=tensor)", operand.value, hidden=True)
     if name in torch_api.HIDDEN_SYNC_METHODS:
         unless = torch_api.SYNC_UNLESS.get(name)
-        if (unless is None or unless not in arguments.named) and not (name == "repeat_interleave" and arguments.positional and arguments.positional[0].value.kind is Kind.NUMBER):
+        if (unless is None or unless not in arguments.named) and waits(name, arguments.all()):
             emit_sync(run, node, name, value, hidden=True)
     in_place = name.endswith("_") and not name.startswith("_")
     receiver = Operand(func.value, value, "in place" if in_place else "operand")
@@ -315,6 +377,13 @@ _MODULE_METHODS = frozenset(
 )
 
 
+def switch_mode(run: Interpreter, name: str, arguments: Arguments) -> None:
+    """`model.eval()`, `model.train()`: what follows evaluates, or trains."""
+    given = arguments.positional[0].node if arguments.positional else None
+    off = given is not None and dotted(given) == "False"
+    run.scene = run.scene._replace(evaluating=name == "eval" or off)
+
+
 def _module_method(
     run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
 ) -> Value:
@@ -350,7 +419,10 @@ def _module_method(
         return sequence(element=Value(Kind.MODULE, value.places, value.certainty))
     if name in ("named_children", "named_modules"):
         return sequence(element=sequence((Value(Kind.STRING), Value(Kind.MODULE, value.places, value.certainty))))
-    if name in ("eval", "train", "requires_grad_", "apply", "share_memory", "compile"):
+    if name in ("eval", "train"):
+        switch_mode(run, name, arguments)
+        return value
+    if name in ("requires_grad_", "apply", "share_memory", "compile"):
         return value
     if name == "state_dict":
         inner = tensor(tuple(p for p in value.places), Certainty.KNOWN, frozenset({"state"}))
@@ -387,6 +459,8 @@ def _scaler_method(
     if name == "scale":
         given = arguments.value("outputs", 0) or UNKNOWN
         return given.but(kind=Kind.TENSOR, facts=given.facts | {"scaled"}, certainty=min(given.certainty, Certainty.INFERRED))
+    if name == "get_scale":
+        emit_sync(run, node, "get_scale", Value(Kind.TENSOR, certainty=value.certainty), hidden=True)
     if name in ("get_scale", "state_dict"):
         return NUMBER
     return UNKNOWN
@@ -527,8 +601,8 @@ def _array_method(
     run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
 ) -> Value:
     if name in ("item", "tolist", "mean", "sum", "max", "min", "std", "argmax", "argmin", "any", "all", "prod") and not arguments.all():
-        return NUMBER
-    return ARRAY
+        return NUMBER.at(value.places)
+    return ARRAY.at(value.places)
 
 
 def _unknown_method(
@@ -538,6 +612,9 @@ def _unknown_method(
     last = receiver.rsplit(".", 1)[-1].lower()
     if name in ("parameters", "named_parameters", "modules", "children", "named_modules", "state_dict"):
         return _module_method(run, node, func, name, value.but(kind=Kind.MODULE, certainty=Certainty.INFERRED), arguments, env)
+    if name in ("eval", "train") and len(arguments.all()) <= (name == "train"):
+        switch_mode(run, name, arguments)
+        return value
     if name == "backward":
         if arguments.positional:
             run.emit(Backward(node, run.scene, arguments.positional[0].value, owner=receiver))
@@ -558,12 +635,19 @@ def _unknown_method(
     if name in ("append", "extend") and arguments.positional and run.scene.loops and arguments.positional[0].value.kind is Kind.TENSOR:
         run.emit(Accumulate(node, run.scene, arguments.positional[0].value, name, receiver))
         return UNKNOWN
+    if name in ("numpy", "item", "tolist", "detach"):
+        _copied_before(run, func.value)
     if name == "numpy":
-        return ARRAY
+        return ARRAY.at(value.places if value.on_host else ())
     in_module = bool(value.places) and all(p.place.where is Where.OF_MODULE for p in value.places)
     speaks = distinguishes_tensor(name) or in_module and speaks_of_array(name)
     if speaks and not _refuted(run, receiver):
         return _tensor_method(run, node, func, name, value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED), arguments, env)
+    if name == "item" and len(arguments.positional) == 0 and not _refuted(run, receiver):
+        # NumPy has it, too; but what NumPy gives is known as an array or a number.
+        return _read(run, node, name, value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED))
+    if name == "tolist" and may_wait(value):
+        return _read(run, node, name, value)
     if name in ("size", "dim", "numel", "item", "tolist"):
         return sequence(element=NUMBER) if name == "size" and not arguments.positional else NUMBER
     from torchlint.placement.calls import unknown_call
@@ -571,8 +655,18 @@ def _unknown_method(
     result = unknown_call(run, UNKNOWN, node, arguments, env)
     if torch_api.is_method(name) and result.kind is Kind.UNKNOWN:
         # Whatever it is, what comes of it is where it is.
-        return Value(Kind.UNKNOWN, tuple(p._replace(rank=None) for p in value.places), Certainty.INFERRED, facts=value.facts - {"fresh"})
+        facts = value.facts - {"fresh"}
+        if name in _COMPUTING and value.facts & {"assumed", "grad"} and value.places and not value.on_host:
+            facts |= {"computed"}
+        return Value(Kind.UNKNOWN, tuple(p._replace(rank=None) for p in value.places), Certainty.INFERRED, facts=facts)
     return result
+
+
+#: Methods that compute: what they are called on is a tensor or an array.
+_COMPUTING = frozenset(
+    "sum mean max min argmax argmin abs any all norm std var median prod sqrt exp log log2 log10 pow float long int"
+    " double half eq ne gt lt ge le clamp softmax sigmoid tanh round add sub mul div squeeze view reshape flatten".split()
+)
 
 
 def _refuted(run: Interpreter, receiver: str) -> bool:
@@ -583,9 +677,9 @@ def _refuted(run: Interpreter, receiver: str) -> bool:
 
 
 def _is_scaler(run: Interpreter, receiver: str, last: str, name: str) -> bool:
-    if name not in ("scale", "unscale_", "step", "update"):
+    if name not in ("scale", "unscale_", "step", "update", "get_scale"):
         return False
-    if "scaler" in last:
+    if "scaler" in last or name == "get_scale":
         return True
     used = run.frame.usage.attributes.get(receiver, set())
     return "unscale_" in used or {"scale", "step", "update"} <= used

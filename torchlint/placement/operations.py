@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement.events import Accumulate, HostOnly, Mix, Operand, Sync
+from torchlint.placement.events import Accumulate, HostOnly, Mix, Operand
+from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted
 from torchlint.placement.values import (
     ELSEWHERE,
@@ -178,15 +179,6 @@ def _joint_rank(tensors: Sequence[Operand]) -> int | None:
     return 0 if ranks and all(r == 0 for r in ranks) else None
 
 
-
-
-def emit_sync(
-    run: Interpreter, node: cst.CSTNode, api: str, value: Value, *, hidden: bool = False, demanded: bool = False
-) -> None:
-    """The host waits for `value`, unless it is known to be on the host or is no tensor."""
-    if value.kind is not Kind.TENSOR or value.on_host:
-        return
-    run.emit(Sync(node, run.scene, api, value, hidden, demanded))
 
 
 def emit_host_only(run: Interpreter, node: cst.CSTNode, api: str, operand: Operand) -> None:

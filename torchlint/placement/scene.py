@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     import libcst as cst
 
 
+#: Tests behind which code does not run for every batch.
+_SELDOM = frozenset(["periodic", "first", "rare", "debug", "inference"])
+
+
 class Scene(NamedTuple):
     """The circumstances of an event.
 
@@ -15,7 +19,11 @@ class Scene(NamedTuple):
         training_step), `evaluation`, `data` (Dataset, Sampler, collate, transform), `optimizer` (its step), `test`.
     function: the innermost function's node; owner: its Class, if any.
     loops: the loops around it, outermost first; hot: the innermost one that counts holds a backward.
-    tests: what the conditions around it say ("accelerator", "no-accelerator", "periodic", "first", "flag").
+    stepwise: it is part of what runs for every batch: the hot loop and small loops within it, or a function that is
+        one step (`forward`, a training step, `optimizer.step`), tests apart.
+    step_loop: the innermost loop that goes from step to step.
+    evaluating: a model was switched to evaluation.
+    tests: what the conditions around it say (see Value.tests), and "rare" where the code is left or went wrong.
     conditions: the conditions around it, as (text, truth).
     no_grad: gradients are off; autocast: inside an autocast region; default_device: the code set one.
     device_aware: the function reads or chooses devices, or code that trains reaches it, so that it is written for
@@ -27,6 +35,9 @@ class Scene(NamedTuple):
     owner: object = None
     loops: tuple[cst.CSTNode, ...] = ()
     hot: bool = False
+    stepwise: bool = False
+    step_loop: cst.CSTNode | None = None
+    evaluating: bool = False
     tests: frozenset[str] = frozenset()
     conditions: frozenset[tuple[str, bool]] = frozenset()
     no_grad: bool = False
@@ -40,3 +51,10 @@ class Scene(NamedTuple):
     def accelerator_is_tested(self) -> bool:
         """Whether some condition around says that an accelerator is there, or is not."""
         return "accelerator" in self.tests or "no-accelerator" in self.tests
+
+    @property
+    def every_step(self) -> bool:
+        """Whether the code runs for every batch, not only now and then, and not to evaluate or to test."""
+        if not self.stepwise or self.is_test or self.tests & _SELDOM:
+            return False
+        return not (self.evaluating and self.no_grad)

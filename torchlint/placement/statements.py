@@ -8,6 +8,7 @@ from torchlint.placement.apis import api_value
 from torchlint.placement.branches import Branch, condition_of, meet, opposite, world_of
 from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.events import Return, Use
+from torchlint.placement.guards import branch_tests, tests_of
 from torchlint.placement.interpreter import (
     ENDED,
     LOOP_PASSES,
@@ -22,6 +23,7 @@ from torchlint.placement.interpreter import (
     statement,
 )
 from torchlint.placement.operations import augmented
+from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import dotted, mentions
 from torchlint.placement.values import (
     NONE,
@@ -96,19 +98,20 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
         test = run.evaluate(clause.test, current)
         truth_test(run, clause.test, test)
         key = condition_of(run, clause.test)
+        tests = tests_of(clause.test, test)
         if first is None:
-            first = (test.tests, key)
+            first = (tests, key)
         taken, skipped = dict(current), dict(current)
         narrow(run, clause.test, taken, skipped)
-        with run.under(test.tests, key):
+        with run.under(tests | branch_tests(run, clause), key):
             taken_ends = run.suite(clause.body, taken)
         if not taken_ends:
-            branches.append(Branch(taken, failed if key is None else (*failed, key), world_of(test.tests, taken=True)))
+            branches.append(Branch(taken, failed if key is None else (*failed, key), world_of(tests, taken=True)))
         otherwise = opposite(key)
         if otherwise is not None:
             failed = (*failed, otherwise)
-        _assume(run, negated(test.tests), otherwise)
-        tested |= test.tests
+        _assume(run, negated(tests), otherwise)
+        tested |= tests
         current = skipped
         clause = clause.orelse
     rest_ends = isinstance(clause, cst.Else) and run.suite(clause.body, current)
@@ -158,8 +161,10 @@ def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
     scene = run.scene
     transparent = id(node) in run.usage.parts_loops
     hot = id(node) in run.usage.hot or (transparent and scene.hot)
-    run.scene = scene._replace(
-        loops=(*scene.loops, node), hot=hot, tests=scene.tests | iterable.tests if iterable.tests else scene.tests
+    small = transparent or id(node) in run.usage.small_loops or _goes_over_tensors(iterable)
+    entered = enter_loop(run, node, small)
+    run.scene = entered._replace(
+        loops=(*scene.loops, node), hot=hot, tests=entered.tests | iterable.tests if iterable.tests else entered.tests
     )
     run.frame.exits.append([])
     name = node.target.value if type(node.target) is cst.Name else None
@@ -177,6 +182,27 @@ def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
     if node.orelse is not None:
         run.suite(node.orelse.body, env)
     return None
+
+
+def _goes_over_tensors(iterable: Value) -> bool:
+    """Whether a loop goes over the rows of a tensor, or over tensors at hand."""
+    if iterable.kind is Kind.TENSOR:
+        return True
+    return iterable.kind is Kind.SEQUENCE and iterable.element is not None and iterable.element.kind is Kind.TENSOR
+
+
+def enter_loop(run: Interpreter, node: cst.CSTNode, small: bool) -> Scene:
+    """The scene in a loop: what was tested outside says nothing of how often the steps in it run."""
+    scene = run.scene
+    if id(node) in run.usage.hot:
+        if scene.stepwise and small:
+            return scene
+        return scene._replace(stepwise=True, step_loop=node, evaluating=False, tests=scene.tests - _OF_THE_LOOP_AROUND)
+    within = scene.role in ("forward", "optimizer")
+    return scene._replace(stepwise=scene.stepwise and (small or within))
+
+
+_OF_THE_LOOP_AROUND = frozenset(["periodic", "between", "first", "several"])
 
 
 def _rebound_loop_variable(run: Interpreter, loop: cst.For, name: str) -> None:
@@ -198,7 +224,7 @@ def _rebound_loop_variable(run: Interpreter, loop: cst.For, name: str) -> None:
 def while_(run: Interpreter, node: cst.While, env: Env) -> Outcome | None:
     scene = run.scene
     run.frame.exits.append([])
-    run.scene = scene._replace(loops=(*scene.loops, node), hot=id(node) in run.usage.hot)
+    run.scene = enter_loop(run, node, False)._replace(loops=(*scene.loops, node), hot=id(node) in run.usage.hot)
     for _ in range(LOOP_PASSES):
         before = dict(env)
         test = run.evaluate(node.test, env)
@@ -235,6 +261,10 @@ def with_(run: Interpreter, node: cst.With, env: Env) -> Outcome | None:
     return ENDED if ended else None
 
 
+_NOW_AND_THEN = frozenset(["periodic"])
+_WENT_WRONG = frozenset(["rare"])
+
+
 @statement(cst.Try, cst.TryStar)
 def try_(run: Interpreter, node: cst.Try | cst.TryStar, env: Env) -> Outcome | None:
     start = dict(env)
@@ -249,7 +279,9 @@ def try_(run: Interpreter, node: cst.Try | cst.TryStar, env: Env) -> Outcome | N
         caught = dict(entry)
         if handler.name is not None:
             bind(run, handler.name.name, UNKNOWN, caught, None)
-        if not run.suite(handler.body, caught):
+        with run.under(_WENT_WRONG, None):
+            ended_here = run.suite(handler.body, caught)
+        if not ended_here:
             ways.append(caught)
     merged = ways[0] if ways else entry
     for way in ways[1:]:
@@ -263,7 +295,7 @@ def try_(run: Interpreter, node: cst.Try | cst.TryStar, env: Env) -> Outcome | N
 
 @statement(cst.Match)
 def match(run: Interpreter, node: cst.Match, env: Env) -> Outcome | None:
-    run.evaluate(node.subject, env)
+    subject = run.evaluate(node.subject, env)
     ways = [dict(env)]
     for case in node.cases:
         way = dict(env)
@@ -271,9 +303,13 @@ def match(run: Interpreter, node: cst.Match, env: Env) -> Outcome | None:
             way[name] = UNKNOWN
         if case.guard is not None:
             run.evaluate(case.guard, way)
-        if not run.suite(case.body, way):
+        anything = type(case.pattern) is cst.MatchAs and case.pattern.pattern is None
+        seldom = _NOW_AND_THEN if "modulo" in subject.facts and not anything else frozenset()
+        with run.under(seldom, None):
+            ended = run.suite(case.body, way)
+        if not ended:
             ways.append(way)
-        if type(case.pattern) is cst.MatchAs and case.pattern.pattern is None and case.guard is None:
+        if anything and case.guard is None:
             ways.pop(0)
             break
     if not ways:
@@ -311,7 +347,8 @@ def return_(run: Interpreter, node: cst.Return, env: Env) -> Outcome | None:
 @statement(cst.Raise)
 def raise_(run: Interpreter, node: cst.Raise, env: Env) -> Outcome | None:
     if node.exc is not None:
-        run.evaluate(node.exc, env)
+        with run.under(_WENT_WRONG, None):
+            run.evaluate(node.exc, env)
     return ENDED
 
 
@@ -328,7 +365,8 @@ def assert_(run: Interpreter, node: cst.Assert, env: Env) -> Outcome | None:
     truth_test(run, node.test, test)
     narrow(run, node.test, env, {})
     if node.msg is not None:
-        run.evaluate(node.msg, env)
+        with run.under(_WENT_WRONG, None):
+            run.evaluate(node.msg, env)
     return Outcome(tests=test.tests, condition=None) if test.tests else None
 
 

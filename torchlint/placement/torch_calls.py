@@ -14,6 +14,7 @@ from torchlint.placement.events import (
     Autocast,
     Backward,
     Build,
+    Clock,
     Create,
     DeviceName,
     GradUse,
@@ -21,11 +22,11 @@ from torchlint.placement.events import (
     Operand,
     Pin,
     Scaler,
-    Sync,
     Wrap,
 )
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.operations import emit_host_only, emit_sync, mix, tensor_operands
+from torchlint.placement.operations import emit_host_only, mix, tensor_operands
+from torchlint.placement.syncs import demand, demand_host, emit_full_sync, emit_sync
 from torchlint.placement.syntax import words
 from torchlint.placement.values import (
     DEFAULT,
@@ -144,7 +145,7 @@ def _accelerator(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
 
 @_api("torch.cuda.synchronize", "torch.mps.synchronize", "torch.xpu.synchronize", "torch.accelerator.synchronize")
 def _synchronize(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
-    run.emit(Sync(node, run.scene, "synchronize", None))
+    emit_full_sync(run, node, "synchronize")
     if not name.startswith("torch.accelerator"):
         _vendor(run, name, node, arguments)
     return UNKNOWN
@@ -152,8 +153,16 @@ def _synchronize(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
 
 @_api("torch.cuda.empty_cache", "torch.mps.empty_cache", "torch.xpu.empty_cache")
 def _empty_cache(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
-    run.emit(Sync(node, run.scene, "empty_cache", None, hidden=True))
+    emit_full_sync(run, node, "empty_cache")
     if not name.startswith("torch.cuda"):
+        _vendor(run, name, node, arguments)
+    return UNKNOWN
+
+
+@_api("torch.cuda.Event", "torch.Event", "torch.mps.event.Event", "torch.xpu.Event", "torch.profiler.profile", "torch.autograd.profiler.profile")
+def _measures(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    run.emit(Clock(node, run.scene, name))
+    if name.startswith(("torch.cuda", "torch.mps", "torch.xpu")):
         _vendor(run, name, node, arguments)
     return UNKNOWN
 
@@ -179,6 +188,9 @@ def _vendor(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -
 
 def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     """A factory: `torch.zeros`, `torch.tensor`, `torch.from_numpy`, `torch.FloatTensor`, …."""
+    for operand in arguments.positional:
+        if name in _SIZED or name == "torch.arange":
+            demand(run, operand.value)
     device = arguments.find("device")
     data = arguments.value("data", 0) if name in torch_api.FOLLOWS_DATA or name in torch_api.IGNORES_DEFAULT_DEVICE else None
     rank = _rank_of_creation(name, node, arguments)
@@ -569,16 +581,6 @@ def _pad(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env:
     return Value(Kind.TENSOR, with_rank(inner.places, 1) if inner.kind is Kind.TENSOR else (), Certainty.INFERRED)
 
 
-def demand_host(run: Interpreter, node: cst.CSTNode) -> None:
-    """What asks for a value on the host is a reason for the wait that brought it there."""
-    from torchlint.placement.syntax import descendants
-
-    for below in descendants(node):
-        event = run.events.get((Sync, below))
-        if isinstance(event, Sync):
-            event.demanded = True
-
-
 # ---------------------------------------------------------------------- operations by their facts
 
 
@@ -704,11 +706,20 @@ def _hidden_sync(
         return
     if name == "torch.nn.functional.one_hot" and len(arguments.positional) > 1:
         return
-    if name == "torch.repeat_interleave" and len(arguments.positional) > 1 and arguments.positional[1].value.kind is Kind.NUMBER:
+    if not waits(last, [*arguments.positional[1:], *(o for k, o in arguments.named.items() if k != "input")]):
         return
     first = next((o for o in operands if o.value.kind is Kind.TENSOR), None)
     if first is not None:
         emit_sync(run, node, last, first.value, hidden=True)
+
+
+#: Operations that read no value of what they work on, only of a tensor that says how often, where or how far.
+_READ_AN_ARGUMENT = frozenset(["repeat_interleave", "narrow", "tensor_split", "cov", "corrcoef"])
+
+
+def waits(name: str, others: Sequence[Operand]) -> bool:
+    """Whether an operation that may wait does, given its arguments beside the tensor that it works on."""
+    return name not in _READ_AN_ARGUMENT or any(o.value.kind is Kind.TENSOR for o in others)
 
 
 def result_of(binding: Binding | None, value: Value) -> Value:

@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from torchlint.placement.syntax import dotted, semantic_fields, words
+from torchlint.placement.syntax import assigned_names, dotted, integer, semantic_fields, words
 
 #: Iterating over these goes through the parts of a model, not through batches.
 _PARTS_OF_A_MODEL = frozenset(
@@ -20,6 +20,8 @@ _OF_DEVICES = frozenset(
 )
 #: Functions that training runs, by the names that frameworks call.
 _TRAINING = ("forward", "training_step", "loss", "compute_loss")
+#: Methods of so many things that the name alone does not say which one is called.
+_COMMON_NAMES = frozenset("update step run forward add call apply process fit append log write reset".split())
 
 
 class Usage:
@@ -29,13 +31,14 @@ class Usage:
     as `**name`. torch_arguments: names passed to functions of torch by position, as (name, function, position, whether
     it stands there in a list). module_arguments: names passed to what hangs on `self`, as "name attribute".
     indexed: names subscripted. assigned: how often a name is bound. loads: how often it is read.
+    counters: names that are counted up, by a loop or by `+=`.
     backward: a backward stands here outside every loop. trains: one stands here at all. self_assigned: attributes of
     `self` bound here.
     """
 
     __slots__ = (
-        "assigned", "attributes", "backward", "called", "compared", "containers", "indexed", "is_generator", "iterated",
-        "loads", "module_arguments", "self_assigned", "torch_arguments", "trains", "unpacked",
+        "assigned", "attributes", "backward", "called", "compared", "containers", "counters", "indexed", "is_generator",
+        "iterated", "loads", "module_arguments", "self_assigned", "torch_arguments", "trains", "unpacked",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -48,6 +51,7 @@ class Usage:
         self.iterated: set[str] = set()
         self.containers: set[str] = set()
         self.compared: set[str] = set()
+        self.counters: set[str] = set()
         self.loads: defaultdict[str, int] = defaultdict(int)
         self.assigned: defaultdict[str, int] = defaultdict(int)
         self.self_assigned: set[str] = set()
@@ -59,14 +63,21 @@ class Usage:
 class FileUsage:
     """The usage of every scope of a file, and facts of the file as a whole.
 
-    scopes: by id of the FunctionDef, 0 for the module. hot: ids of loops that hold a backward of their own.
+    scopes: by id of the FunctionDef, 0 for the module. hot: ids of loops that hold a backward of their own, or call
+    a function of the file that does. called_in_loops: the last names of functions called in loops.
     parts_loops: ids of loops over the parts of a model. named: the ids of the functions of each name.
+    small_loops: ids of loops over a few things at hand, such as the losses of one step.
     """
 
     def __init__(self, module: cst.Module) -> None:
         self.scopes: dict[int, Usage] = {}
         self.hot: set[int] = set()
         self.parts_loops: set[int] = set()
+        self.small_loops: set[int] = set()
+        self._calls_in_loops: list[tuple[str, cst.CSTNode]] = []
+        self.called_in_loops: set[str] = set()
+        self._steps: set[str] = set()
+        self._around: dict[int, cst.CSTNode] = {}
         self.torch_names: set[str] = {"torch"}
         self.sets_default_device = False
         self.mentions: set[str] = set()
@@ -81,6 +92,17 @@ class FileUsage:
         self._trained = self._setup = None
         for statement in module.body:
             self._scan(statement, self.scopes[0], None)
+        for name, loop in self._calls_in_loops:
+            self.called_in_loops.add(name)
+            if name in self._steps:
+                self._heat(loop)
+        self._calls_in_loops.clear()
+
+    def _heat(self, loop: cst.CSTNode | None) -> None:
+        """Note that a loop holds a backward, and with it the loops that it is a small part of."""
+        while loop is not None:
+            self.hot.add(id(loop))
+            loop = self._around.get(id(loop))
 
     def of(self, function: cst.FunctionDef | None) -> Usage:
         usage = self.scopes.get(0 if function is None else id(function))
@@ -168,6 +190,8 @@ class FileUsage:
         scope.assigned[node.name.value] += 1
         self._below(node.params, inner, None)
         self._scan(node.body, inner, None)
+        if inner.backward:
+            self._steps.add(node.name.value)
         for decorator in node.decorators:
             self._scan(decorator.decorator, scope, loop)
 
@@ -195,6 +219,8 @@ class FileUsage:
             scope.called.add(name)
         if type(func) is cst.Attribute:
             self._method_call(node, func, scope, loop)
+        if loop is not None and name is not None:
+            self._note_step(name, loop)
         root = func
         while type(root) is cst.Attribute:
             root = root.value
@@ -223,6 +249,15 @@ class FileUsage:
         else:
             self._scan(func, scope, loop)
 
+    def _note_step(self, name: str, loop: cst.CSTNode) -> None:
+        """Remember a call in a loop: the function may turn out to hold the backward."""
+        receiver, dot, last = name.rpartition(".")
+        if not dot or receiver == "self" or last not in _COMMON_NAMES:
+            self._calls_in_loops.append((last, loop))
+        if "loss_scaler" in last or (last == "scaler" and not dot):
+            # timm's NativeScaler: a call does backward, clipping and step.
+            self._heat(loop)
+
     def _method_call(self, node: cst.Call, func: cst.Attribute, scope: Usage, loop: cst.CSTNode | None) -> None:
         method = func.attr.value
         receiver = dotted(func.value)
@@ -233,7 +268,7 @@ class FileUsage:
                 scope.attributes[receiver].add("backward()")
             scope.trains = True
             if loop is not None:
-                self.hot.add(id(loop))
+                self._heat(loop)
             else:
                 scope.backward = True
         if receiver is not None:
@@ -249,6 +284,12 @@ class FileUsage:
         parts = source in _PARTS_OF_A_MODEL
         if parts:
             self.parts_loops.add(id(node))
+        if _is_small(node.iter):
+            self.small_loops.add(id(node))
+            if loop is not None:
+                self._around[id(node)] = loop
+        if _counts(node.iter):
+            scope.counters.update(list(assigned_names(node.target))[:1])
         name = dotted(node.iter)
         if name is not None:
             scope.iterated.add(name)
@@ -292,6 +333,8 @@ class FileUsage:
             name = dotted(node.target)
             if name is not None:
                 scope.loads[name] += 1
+                if type(node.operator) is cst.AddAssign:
+                    scope.counters.add(name)
         if node.value is not None:  # type: ignore[attr-defined]
             self._scan(node.value, scope, loop)  # type: ignore[attr-defined]
 
@@ -309,6 +352,40 @@ class FileUsage:
     def _yield(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
         scope.is_generator = True
         self._below(node, scope, loop)
+
+
+def _is_small(iterable: cst.BaseExpression) -> bool:
+    """Whether a loop goes over a few things at hand: a literal, the items of a mapping, `range(2)`."""
+    kind = type(iterable)
+    if kind in (cst.Tuple, cst.List, cst.Set):
+        return True
+    if kind is not cst.Call:
+        return False
+    name = (dotted(iterable.func) or "").rsplit(".", 1)[-1]  # type: ignore[attr-defined]
+    given = [a.value for a in iterable.args]  # type: ignore[attr-defined]
+    if name in ("items", "values", "keys"):
+        return not given
+    if name in ("enumerate", "sorted", "list", "reversed", "zip"):
+        return any(_is_small(g) for g in given)
+    if name == "range":
+        bound = given[-1] if given else None
+        small = integer(bound) if bound is not None else None
+        return (small is not None and small <= 16) or (bound is not None and _is_size(bound))
+    return False
+
+
+def _is_size(node: cst.BaseExpression) -> bool:
+    """`len(losses)`, `x.size(0)`, `x.shape[0]`, of what is no loader."""
+    text = words(node)
+    if "loader" in text or "dataset" in text:
+        return False
+    return text.startswith("len(") or ".size(" in text or ".shape[" in text
+
+
+def _counts(iterable: cst.BaseExpression) -> bool:
+    """Whether the first thing that a loop binds is a count."""
+    name = words(iterable).split("(")[0].rsplit(".", 1)[-1]
+    return type(iterable) is cst.Call and name in ("enumerate", "range", "trange", "count")
 
 
 _READERS: dict[type, Any] = {

@@ -147,7 +147,12 @@ class Value:
         disabled   a scaler that may be switched off by a flag
         filled     a tensor written piece by piece
         perhaps    of unknown kind, but a tensor on some path
-    tests: what its truth says of the run: "accelerator", "no-accelerator", "periodic", "first", "flag".
+        computed   of unknown kind, but a method that tensors have was called on what a model gave
+        modulo     a number that `%` gave
+        clock      a number read off a clock, or computed from one
+    tests: what its truth says of the run: "accelerator", "no-accelerator", "periodic" (now and then), "between"
+        (most of the time), "first" (once), "training", "inference", "debug", "flag"; "several" beside them where
+        more than one of them had to hold.
     """
 
     __slots__ = ("certainty", "element", "facts", "items", "keys", "kind", "name", "places", "ref", "tests")
@@ -316,7 +321,9 @@ def join(a: Value | None, b: Value | None) -> Value:
     elif Kind.NONE in (a.kind, b.kind):
         items = a.items or b.items
     keys = {**a.keys, **{k: join(a.keys.get(k), v) for k, v in b.keys.items()}} if a.keys and b.keys else a.keys or b.keys
-    places = union(a.places, b.places)
+    # Where a number was read is no place of the tensor that it may be instead.
+    reads = kind is not Kind.NUMBER and Kind.NUMBER in (a.kind, b.kind)
+    places = union(*(() if reads and v.kind is Kind.NUMBER else v.places for v in (a, b)))
     if kind is Kind.DEVICE and any(p.place.is_host for p in places) and any(not p.place.is_host for p in places):
         # A device that may be the CPU is what its user chose, not a fault.
         places = tuple(p for p in places if not p.place.is_host)

@@ -1,0 +1,89 @@
+"""DEV306: the host waits for all device work, or gives memory back, in every training step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchlint.findings import Safety, Severity
+from torchlint.placement.events import Clock, Sync
+from torchlint.rule import NodeEdit, NodeFix, Report, RuleContext
+from torchlint.waits import WaitRule
+
+
+class ExplicitSyncInStep(WaitRule):
+    """The host waits for all device work, or gives memory back, in every training step.
+
+    What it does
+        Finds `torch.cuda.synchronize()`, `torch.cuda.empty_cache()` and their like in code that runs for every
+        batch. Silent for a `synchronize` in a function that takes times.
+
+    Why it matters
+        PyTorch keeps the order of device work by itself; a `synchronize` adds nothing but a wait. Memory that
+        `empty_cache` gives back has to be asked for again in the next step, which waits for the device, too.
+
+    Example
+        import torch
+
+
+        def train(model, loader, optimizer, device):
+            for batch in loader:
+                loss = model(batch.to(device)).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                torch.cuda.empty_cache()  # <-
+
+    Use instead
+        import torch
+
+
+        def train(model, loader, optimizer, device):
+            for batch in loader:
+                loss = model(batch.to(device)).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+
+    Fix
+        Unsafe. Removes the call; peak memory as other processes see it may rise.
+
+    Verification
+        Confirmed where the line runs in every step.
+
+    References
+        https://pytorch.org/docs/stable/generated/torch.cuda.empty_cache.html
+        https://github.com/huggingface/transformers/issues/31372
+    """
+
+    code = "DEV306"
+    name = "explicit-sync-in-step"
+    severity = Severity.WARNING
+
+    def __init__(self, context: RuleContext) -> None:
+        super().__init__(context)
+        self._waits: list[Sync] = []
+        self._timed: set[int] = set()
+
+    def on_sync(self, sync: Sync) -> Iterator[Report]:
+        if sync.api in ("synchronize", "empty_cache") and sync.scene.every_step:
+            self._waits.append(sync)
+        return iter(())
+
+    def on_clock(self, clock: Clock) -> None:
+        self._timed.add(id(clock.scene.function))
+
+    def finish(self) -> Iterator[Report]:
+        for sync in self._waits:
+            # Device work can't be timed without waiting for it.
+            if not (self.measures or (sync.api == "synchronize" and id(sync.scene.function) in self._timed)):
+                yield self.report(sync)
+
+    def message(self, sync: Sync) -> str:
+        call = self.context.code(sync.node)
+        if sync.api == "empty_cache":
+            return f"`{call}` in every step: the next one has to allocate anew, which waits for the device"
+        return f"`{call}` in every step: host and device take turns instead of overlapping"
+
+    def fix(self, sync: Sync) -> NodeFix:
+        edits = (NodeEdit(sync.node, "delete-statement"),)
+        return NodeFix(f"remove `{self.context.code(sync.node)}`", Safety.UNSAFE, edits)

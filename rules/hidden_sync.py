@@ -1,0 +1,106 @@
+"""DEV303: the host waits for the device in every step, and nothing in the words says so."""
+
+from __future__ import annotations
+
+from torchlint.findings import Confidence, Severity
+from torchlint.placement.events import Sync
+from torchlint.rule import weakest
+from torchlint.waits import WaitRule
+
+
+class HiddenSync(WaitRule):
+    """The host waits for the device in every step, and nothing in the words says so.
+
+    What it does
+        Finds what reads a tensor's value without a word for it, in code that runs for every batch (a training
+        step, a `forward`, an optimizer's `step`): the truth of a tensor in `if`, `while` and `assert`, its text
+        in an f-string or `print`, a tensor given where an operation takes a Python number, boolean masks and
+        `nonzero`, `repeat_interleave` without `output_size`, `scaler.get_scale()`, the slice of a CPU tensor that
+        is assigned to.
+
+    Why it matters
+        Each of these waits until the device has computed everything before it; meanwhile nothing new is queued.
+
+    Example
+        from torch import nn
+
+
+        class Attention(nn.Module):
+            def forward(self, scores, values, blocked):
+                weights = scores.softmax(dim=-1)
+                if blocked.any():  # <-
+                    weights = weights.masked_fill(blocked, 0.0)
+                return weights @ values
+
+    Use instead
+        from torch import nn
+
+
+        class Attention(nn.Module):
+            def forward(self, scores, values, blocked):
+                weights = scores.softmax(dim=-1)
+                weights = weights.masked_fill(blocked, 0.0)
+                return weights @ values
+
+    Fix
+        None.
+
+    Verification
+        Confirmed where the line waits for a value that is on the accelerator.
+
+    References
+        https://pytorch.org/docs/stable/generated/torch.cuda.set_sync_debug_mode.html
+        https://github.com/lucidrains/x-transformers/pull/355
+    """
+
+    code = "DEV303"
+    name = "hidden-sync"
+    severity = Severity.WARNING
+
+    def concerns(self, sync: Sync) -> bool:
+        return sync.hidden
+
+    def message(self, sync: Sync) -> str:
+        why = _WHY.get(sync.api) or _why(sync.api)
+        return f"{why.format(self.context.code(sync.node))}, which waits for the device in every step"
+
+    def confidence(self, sync: Sync) -> Confidence:
+        sure = super().confidence(sync)
+        if sync.api in _DYNAMIC and not (sync.scene.hot or sync.scene.role == "step"):
+            # The shape of what follows depends on the values; whether a layer can do without is for its author.
+            return weakest(sure, Confidence.POSSIBLE)
+        return sure
+
+
+def _why(api: str) -> str:
+    """What an operation does that reads a value."""
+    if api.endswith("=tensor)"):
+        return "`{}` is a tensor given for a Python number"
+    return f"`{{}}` ({api}) reads values to know its result"
+
+
+#: Operations whose result has a shape that depends on values.
+_DYNAMIC = frozenset(
+    ["nonzero", "where", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount", "unpad_sequence"]
+) | {"boolean mask index"}
+_WHY = {
+    "if": "the truth of `{}` is read",
+    "any()": "`{}` reads the truth of tensors",
+    "all()": "`{}` reads the truth of tensors",
+    "max()": "`{}` compares tensors on the host",
+    "min()": "`{}` compares tensors on the host",
+    "f-string": "the text of `{}` is asked for",
+    "print()": "the text of `{}` is asked for",
+    "str()": "the text of `{}` is asked for",
+    "repr()": "the text of `{}` is asked for",
+    "format()": "the text of `{}` is asked for",
+    "add_scalar": "`{}` is turned into a number",
+    "add_scalars": "`{}` is turned into numbers",
+    "set_postfix": "the text of `{}` is asked for",
+    "wandb.log": "`{}` is turned into numbers",
+    "format": "the text of `{}` is asked for",
+    "boolean mask index": "`{}` selects by a mask, whose size has to be known",
+    "slice assignment": "`{}` is on the CPU and is assigned what is on an accelerator",
+    "copy_": "`{}` copies from an accelerator to the CPU",
+    "get_scale": "`{}` reads the scale",
+}

@@ -1,0 +1,62 @@
+"""DEV302: a tensor is copied to the host in every training step."""
+
+from __future__ import annotations
+
+from torchlint.findings import Severity
+from torchlint.placement.events import Sync
+from torchlint.waits import WaitRule
+
+
+class HostCopyInStep(WaitRule):
+    """A tensor is copied to the host in every training step.
+
+    What it does
+        Finds `.cpu()`, `.to("cpu")` and `.numpy(force=True)` of a tensor that may be on an accelerator, in code
+        that runs for every batch. Silent where the copy is made now and then, after the loop, or in evaluation.
+
+    Why it matters
+        The copy waits until the device has computed everything before it; meanwhile nothing new is queued.
+
+    Example
+        def train(model, loader, optimizer, criterion, device):
+            outputs = []
+            for x, y in loader:
+                output = model(x.to(device))
+                loss = criterion(output, y.to(device))
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                outputs.append(output.detach().cpu())  # <-
+            return outputs
+
+    Use instead
+        def train(model, loader, optimizer, criterion, device):
+            outputs = []
+            for x, y in loader:
+                output = model(x.to(device))
+                loss = criterion(output, y.to(device))
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                outputs.append(output.detach())
+            return [output.cpu() for output in outputs]
+
+    Fix
+        None. Keep the values on the device and copy them once, or compute there what is computed from them.
+
+    Verification
+        Confirmed where the line copies a value that is on the accelerator.
+
+    References
+        https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization
+    """
+
+    code = "DEV302"
+    name = "host-copy-in-step"
+    severity = Severity.WARNING
+
+    def concerns(self, sync: Sync) -> bool:
+        return sync.api in ("cpu", "numpy") and sync.scene.role not in ("forward", "loss")
+
+    def message(self, sync: Sync) -> str:
+        return f"`{self.context.code(sync.node)}` copies to the host in every training step, and waits for the device"

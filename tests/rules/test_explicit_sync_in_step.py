@@ -1,0 +1,48 @@
+"""DEV306: synchronize and empty_cache in every step."""
+
+from __future__ import annotations
+
+import pytest
+from steps import step, texts
+
+CODE = "DEV306"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.cuda.synchronize()",
+        "torch.cuda.synchronize(device)",
+        "torch.cuda.empty_cache()",
+        "torch.mps.empty_cache()",
+        "torch.accelerator.synchronize()",
+        "if device.type == 'cuda': torch.cuda.empty_cache()",
+    ],
+)
+def test_a_full_wait_in_every_step_is_reported(line: str) -> None:
+    assert texts(step(line), CODE) == [line]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if step % 100 == 0:\n    torch.cuda.empty_cache()",
+        "try:\n    risky(x)\nexcept RuntimeError:\n    torch.cuda.empty_cache()",
+    ],
+)
+def test_now_and_then_is_silent(body: str) -> None:
+    assert texts(step(body), CODE) == []
+
+
+def test_after_the_loop_is_silent() -> None:
+    assert texts(step("pass", after="torch.cuda.empty_cache()"), CODE) == []
+
+
+def test_to_take_times_one_has_to_wait() -> None:
+    code = "import time\n" + step("torch.cuda.synchronize()\nprint(time.time() - began)", before="began = time.time()")
+    assert texts(code, CODE) == []
+
+
+def test_to_take_times_by_events_one_has_to_wait() -> None:
+    code = step("end.record()\ntorch.cuda.synchronize()", before="end = torch.cuda.Event(enable_timing=True)")
+    assert texts(code, CODE) == []

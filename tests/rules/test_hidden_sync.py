@@ -1,0 +1,111 @@
+"""DEV303: waits that no word speaks of."""
+
+from __future__ import annotations
+
+import pytest
+from steps import IMPORTS, step, texts
+
+from torchlint.findings import Confidence
+
+CODE = "DEV303"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if loss > 10: raise ValueError",
+        "if torch.isnan(loss): raise ValueError",
+        "if not torch.isfinite(loss).all(): raise ValueError",
+        "if loss.isnan().any() and step > 0: raise ValueError",
+        "assert torch.isfinite(loss), 'no number'",
+        "print(f'loss {loss:.4f}')",
+        "print('loss', loss)",
+        "print('loss %.3f' % loss)",
+        "print('step %d loss %.3f' % (step, loss))",
+        "print('loss {:.3f}'.format(loss))",
+        "bar.set_postfix(loss=loss)",
+        "writer.add_scalar('loss', loss, step)",
+        "hits = F.relu(output)[F.relu(output) > 0]",
+        "where = torch.nonzero(y)",
+        "spread = output.repeat_interleave(F.relu(y))",
+        "scale = scaler.get_scale()",
+        "best = max(best, loss)",
+    ],
+)
+def test_a_hidden_wait_in_every_step_is_reported(line: str) -> None:
+    assert texts(step(line), CODE) == [line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if mask is not None: x = x * mask",
+        "if y.size(0) > 3 or len(x) == 2: x = x[1:]",
+        "if x.dim() == 3: x = x[0]",
+        "if x.requires_grad: x = x.detach()",
+        "spread = output.repeat_interleave(3, dim=0)",
+        "spread = torch.repeat_interleave(output, y, output_size=12)",
+        "part = output.narrow(0, 1, 2)",
+        "parts = output.tensor_split(4)",
+        "print(f'shape {output.shape} {output.device} {step}')",
+        "if step % 10 == 0: print(f'loss {loss}')",
+        "rows = output[torch.arange(3)]",
+        "hits = torch.where(y > 0, output, 0.0)",
+        "if torch.rand(1) < 0.5: x = x.flip(0)",
+        "print(losses)",
+    ],
+)
+def test_no_wait_is_silent(line: str) -> None:
+    assert texts(step(line), CODE) == []
+
+
+def test_the_truth_of_a_mask_in_forward_is_reported() -> None:
+    code = IMPORTS + (
+        "class M(nn.Module):\n"
+        "    def forward(self, x, mask):\n"
+        "        if mask.any():\n"
+        "            x = x.masked_fill(mask, 0.0)\n"
+        "        return x\n"
+    )
+    assert texts(code, CODE) == ["if mask.any():"]
+
+
+def test_what_runs_in_inference_alone_is_silent() -> None:
+    code = IMPORTS + (
+        "class M(nn.Module):\n"
+        "    def forward(self, x, mask):\n"
+        "        if not self.training:\n"
+        "            if mask.any():\n"
+        "                x = x.masked_fill(mask, 0.0)\n"
+        "        return x\n"
+    )
+    assert texts(code, CODE) == []
+
+
+def test_a_size_that_depends_on_values_is_only_possible_in_forward() -> None:
+    code = IMPORTS + (
+        "class M(nn.Module):\n    def forward(self, x: torch.Tensor):\n        return torch.nonzero(x)\n"
+    )
+    assert texts(code, CODE) == []
+    assert texts(code, CODE, sure=Confidence.POSSIBLE) == ["return torch.nonzero(x)"]
+
+
+def test_an_optimizer_step_that_gives_a_tensor_for_a_number_is_reported() -> None:
+    code = IMPORTS + (
+        "class Sgd(torch.optim.Optimizer):\n"
+        "    @torch.no_grad()\n"
+        "    def step(self):\n"
+        "        for group in self.param_groups:\n"
+        "            for p in group['params']:\n"
+        "                share = torch.dot(p.view(-1), p.grad.view(-1))\n"
+        "                p.add_(p.grad, alpha=share)\n"
+    )
+    assert texts(code, CODE) == ["p.add_(p.grad, alpha=share)"]
+
+
+def test_a_slice_of_a_host_tensor_that_gets_device_values_is_reported() -> None:
+    assert texts(step("kept[step] = loss", before="kept = torch.zeros(9)"), CODE) == ["kept[step] = loss"]
+
+
+def test_a_number_that_was_read_does_not_wait_again() -> None:
+    assert texts(step("value = loss.item()\nif value > 3:\n    print(f'{value}')"), CODE) == []

@@ -1,0 +1,63 @@
+"""DEV302: copies to the host in every step."""
+
+from __future__ import annotations
+
+import pytest
+from steps import IMPORTS, findings, step, texts
+
+CODE = "DEV302"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "losses.append(loss.detach().cpu())",
+        "outputs.append(output.detach().to('cpu'))",
+        "outputs.append(output.detach().to(torch.device('cpu')))",
+        "outputs.append(output.detach().to(device='cpu'))",
+        "score += f1(output.cpu().numpy(), 1)",
+        "total += loss.cpu().item()",
+        "values = output.numpy(force=True)",
+    ],
+)
+def test_a_copy_in_every_step_is_reported(line: str) -> None:
+    assert texts(step(line), CODE) == [line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = x.to(device)",
+        "loss = loss.to(torch.float32)",
+        "model = model.cpu()",
+        "target_net = target_net.to('cpu')",
+        "values = loss.detach().numpy()",
+        "sizes = torch.tensor([1, 2]).cpu()",
+        "if step % every == 0: show(output.cpu())",
+        "state, reward = env.step(output.argmax(1).cpu().numpy())",
+    ],
+)
+def test_no_copy_in_every_step_is_silent(line: str) -> None:
+    assert texts(step(line), CODE) == []
+
+
+def test_a_copy_that_is_read_is_one_finding() -> None:
+    assert len(findings(step("total += loss.detach().cpu().numpy().item()"), "DEV301", CODE)) == 1
+
+
+def test_lengths_of_a_packed_sequence_belong_on_the_host() -> None:
+    line = "packed = nn.utils.rnn.pack_padded_sequence(output, y.cpu(), batch_first=True)"
+    assert texts(step(line), CODE) == []
+
+
+def test_a_device_that_is_the_host_does_not_wait() -> None:
+    code = IMPORTS + (
+        "device = 'cpu'\n"
+        "model = nn.Linear(3, 3).to(device)\n"
+        "for x in loader:\n"
+        "    x = x.to(device)\n"
+        "    loss = model(x).mean()\n"
+        "    loss.backward()\n"
+        "    print(loss.item())\n"
+    )
+    assert texts(code, CODE, "DEV301") == []

@@ -1,0 +1,135 @@
+"""How often the code behind a test runs: every time, now and then, once, or only when something went wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from torchlint.placement.syntax import assigned_names, descendants, dotted, integer, words
+from torchlint.placement.values import Kind, Value
+
+if TYPE_CHECKING:
+    from torchlint.placement.interpreter import Interpreter
+
+_NOTHING: frozenset[str] = frozenset()
+_PERIODIC = frozenset(["periodic"])
+_RARE = frozenset(["rare"])
+
+#: `should_log`, `log_now`, `every_n_iters`, `is_log_step`: names that promise a yes only now and then.
+_NOW_AND_THEN = re.compile(
+    r"(?:^|_)(?:should|every|shall|interval|freq|frequency|period|periodic|due|now|cadence)(?:_|$)"
+    r"|(?:^|_)(?:log|print|report|eval|save|vis|viz|plot|display|summary|val|validate|checkpoint)_?(?:this_?)?"
+    r"(?:step|iter|iteration|time|now|flag)$"
+    r"|^(?:do|is|to|will|need|needs|must|want|wants|can)_(?:log|print|report|eval|save|plot|summar|vis|display|val)",
+    re.IGNORECASE,
+)
+_DEBUGGING = re.compile(r"(?:^|_)(?:debug\w*|verbose|verbosity|profil\w*|sanity\w*)(?:_|$)", re.IGNORECASE)
+_COUNTER = re.compile(
+    r"(?:^|_)(?:steps?|i|j|k|n|t|idx|index|iters?|iteration|it|ii|epoch|batch|batch_?i(?:dx)?|count(?:er)?|num|itr)$"
+)
+_GONE_WRONG = frozenset(["isnan", "isinf", "isfinite", "is_nan", "is_inf", "nan_to_num", "nonfinite", "overflow"])
+_LEAVES = frozenset(["exit", "_exit", "abort"])
+
+
+def name_tests(text: str) -> frozenset[str]:
+    """What a name (or an attribute, or a function that is called) says as a test, by its last part."""
+    last = text.rsplit(".", 1)[-1]
+    if _NOW_AND_THEN.search(last):
+        return _PERIODIC
+    return frozenset(["debug"]) if _DEBUGGING.search(last) else _NOTHING
+
+
+def frequency_tests(
+    node: cst.Comparison, values: Sequence[Value], operators: Sequence[Any], counters: set[str]
+) -> frozenset[str]:
+    """What a comparison says of how often it holds.
+
+    `step % n == 0` holds now and then, `step % n != 0` in between; `step == 10` once; `time.time() > due` now and
+    then. counters: names that the scope counts up.
+    """
+    if any("modulo" in v.facts for v in values):
+        return frozenset(["between"]) if _is_between(node, operators) else _PERIODIC
+    if any("clock" in v.facts for v in values) and any(_orders(o) for o in operators):
+        return _PERIODIC
+    names = [dotted(n) or "" for n in (node.left, *(c.comparator for c in node.comparisons))]
+    counted = any(n in counters or _COUNTER.search(n.rsplit(".", 1)[-1]) for n in names if n)
+    if counted and not any(v.kind in (Kind.TENSOR, Kind.STRING, Kind.NONE) for v in values):
+        if cst.Equal in operators:
+            return frozenset(["first"])
+        if cst.In in operators:
+            return _PERIODIC
+    if any(o in (cst.Equal, cst.GreaterThan, cst.GreaterThanEqual) for o in operators):
+        if any(_NOW_AND_THEN.search(part) for name in names for part in name.split(".")):
+            return _PERIODIC
+    return _NOTHING
+
+
+def _orders(operator: Any) -> bool:
+    return operator in (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
+
+
+def _is_between(node: cst.Comparison, operators: Sequence[Any]) -> bool:
+    """Whether a comparison of `step % n` holds for most steps."""
+    if operators[0] is cst.NotEqual:
+        return True
+    return operators[0] is cst.GreaterThan and integer(node.comparisons[0].comparator) == 0
+
+
+def branch_tests(run: Interpreter, clause: cst.If) -> frozenset[str]:
+    """What the body of an `if` says of how often it runs: a branch that ends the loop runs once."""
+    body = clause.body.body
+    if not body:
+        return _NOTHING
+    last: cst.CSTNode = body[-1]
+    if isinstance(last, cst.SimpleStatementLine):
+        last = last.body[-1]
+    leaves = type(last) in (cst.Raise, cst.Break) or _exits(last)
+    if type(last) is cst.Return:
+        leaves = bool(run.scene.loops)
+    if leaves:
+        return _RARE
+    asked = {n.value for n in descendants(clause.test) if type(n) is cst.Name}
+    if asked & _GONE_WRONG:
+        positive = not (type(clause.test) is cst.UnaryOperation and type(clause.test.operator) is cst.Not)
+        wrong = positive != any("isfinite" in name for name in asked)
+        return _RARE if wrong else _NOTHING
+    return _PERIODIC if _resets(clause, body) else _NOTHING
+
+
+def _exits(node: cst.CSTNode) -> bool:
+    call = node.value if isinstance(node, cst.Expr) else None
+    return isinstance(call, cst.Call) and (dotted(call.func) or "").rsplit(".", 1)[-1] in _LEAVES
+
+
+def _resets(clause: cst.If, body: Sequence[cst.CSTNode]) -> bool:
+    """`if count >= 100: …; count = 0`, `if now > due: …; due = now + 60`."""
+    test = clause.test
+    if type(test) is not cst.Comparison or not _orders(type(test.comparisons[0].operator)):
+        return False
+    compared = set()
+    for node in descendants(test):
+        name = dotted(node)
+        if name is not None:
+            compared.add(name)
+    for line in body:
+        if not isinstance(line, cst.SimpleStatementLine):
+            continue
+        for small in line.body:
+            if isinstance(small, cst.Assign):
+                for target in small.targets:
+                    if compared & {*assigned_names(target.target), dotted(target.target)}:
+                        return True
+    return False
+
+
+def tests_of(node: cst.BaseExpression, value: Value) -> frozenset[str]:
+    """What an operand of a test says: by what it was computed from, else by its name."""
+    if value.tests or value.kind is Kind.TENSOR:
+        return value.tests
+    kind = type(node)
+    if kind is cst.Name or kind is cst.Attribute:
+        return name_tests(words(node))
+    return name_tests(words(node.func)) if kind is cst.Call else _NOTHING  # type: ignore[attr-defined]

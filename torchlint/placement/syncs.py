@@ -1,0 +1,101 @@
+"""Waits of the host for the device: how they are told, what they read, and what asks for the number they give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement.events import Sync
+from torchlint.placement.syntax import descendants, dotted
+from torchlint.placement.values import HOST, Alternative, Certainty, Kind, Value
+
+if TYPE_CHECKING:
+    from torchlint.placement.interpreter import Interpreter
+
+#: Attributes that show the same tensor.
+_VIEWS = frozenset(["data", "T", "grad", "mT", "H"])
+
+
+def emit_sync(
+    run: Interpreter, node: cst.CSTNode, api: str, value: Value, *, hidden: bool = False, demanded: bool = False
+) -> None:
+    """The host waits for `value`, unless it is known to be on the host or is no tensor."""
+    if value.kind is Kind.UNKNOWN and "computed" in value.facts:
+        value = value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
+    if value.kind is not Kind.TENSOR or value.on_host:
+        return
+    run.emit(Sync(node, run.scene, api, value, hidden, demanded, subject_of(run, node), run.statement))
+
+
+def may_wait(value: Value) -> bool:
+    """Whether reading a value as a number or text may wait: it is a tensor, or was computed as tensors are."""
+    return value.kind is Kind.TENSOR or (value.kind is Kind.UNKNOWN and "computed" in value.facts)
+
+
+def read_as_text(run: Interpreter, node: cst.BaseExpression, value: Value, api: str = "format") -> None:
+    """The text of a value, or of what a tuple or a mapping holds, is asked for."""
+    if value.items is not None and type(node) is cst.Tuple and len(node.elements) == len(value.items):
+        for element, item in zip(node.elements, value.items):
+            read_as_text(run, element.value, item, api)
+    elif value.kind is Kind.MAPPING and value.element is not None:
+        held = [v for v in (value.keys or {}).values() if may_wait(v)] or [value.element]
+        emit_sync(run, node, api, held[0], hidden=True)
+    else:
+        emit_sync(run, node, api, value, hidden=True)
+
+
+def emit_full_sync(run: Interpreter, node: cst.CSTNode, api: str) -> None:
+    """The host waits for all work of the device."""
+    run.emit(Sync(node, run.scene, api, None, statement=run.statement))
+
+
+def number_read(node: cst.CSTNode) -> Value:
+    """The number that the wait at `node` read; it remembers where it was read."""
+    return Value(Kind.NUMBER, (Alternative(HOST, 0, node),))
+
+
+def demand(run: Interpreter, value: Value) -> None:
+    """What asks for a number on the host is a reason for the wait that read it."""
+    if value.kind in (Kind.NUMBER, Kind.ARRAY, Kind.TENSOR):
+        for alternative in value.places:
+            event = run.events.get((Sync, alternative.origin))
+            if isinstance(event, Sync):
+                event.demanded = True
+
+
+def demand_host(run: Interpreter, node: cst.CSTNode) -> None:
+    """What asks for a value on the host is a reason for the wait that brought it there."""
+    for below in descendants(node):
+        event = run.events.get((Sync, below))
+        if isinstance(event, Sync):
+            event.demanded = True
+
+
+def subject_of(run: Interpreter, node: cst.CSTNode) -> str:
+    """The name of what is read, behind all calls, attributes and subscripts; empty where it has none."""
+    for _ in range(30):
+        name = dotted(node)
+        if name is not None:
+            head, _dot, last = name.rpartition(".")
+            return head if last in _VIEWS else name
+        kind = type(node)
+        if kind in (cst.Attribute, cst.Subscript):
+            node = node.value  # type: ignore[attr-defined]
+        elif kind is cst.Call:
+            node = _read_by(run, node)  # type: ignore[arg-type]
+        else:
+            return ""
+    return ""
+
+
+def _read_by(run: Interpreter, call: cst.Call) -> cst.CSTNode:
+    """What a call reads: what its method is called on, else its first argument."""
+    if type(call.func) is cst.Attribute:
+        root: cst.CSTNode = call.func.value
+        while type(root) is cst.Attribute:
+            root = root.value
+        known = run.lookup(root.value, {}) if type(root) is cst.Name else None
+        if known is None or known.kind is not Kind.API:
+            return call.func.value
+    return call.args[0].value if call.args else cst.Pass()
