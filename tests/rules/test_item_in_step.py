@@ -237,8 +237,9 @@ def test_a_named_device_makes_it_certain() -> None:
     code = IMPORTS + (
         "model = nn.Linear(3, 3).cuda()\n"
         "optimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
-        "for x in loader:\n"
-        "    loss = F.mse_loss(model(x.cuda()), x.cuda())\n"
+        "for _ in range(9):\n"
+        "    x = torch.randn(3, 3, device='cuda')\n"
+        "    loss = F.mse_loss(model(x), x)\n"
         "    loss.backward()\n"
         "    optimizer.step()\n"
         "    print(loss.item())\n"
