@@ -142,5 +142,6 @@ def _measure(text: str) -> tuple[int, int]:
                 counts.append(0)
                 depth = max(depth, len(counts) - 1)
     except (tokenize.TokenError, SyntaxError):  # what came before is measured
-        pass
+        if depth == _BRACKETS:  # from Python 3.12 on the tokenizer gives up at the next one
+            depth += 1
     return depth, most
