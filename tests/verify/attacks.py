@@ -105,9 +105,9 @@ ATTACKS: dict[str, str] = {
     "os.kill": "import os\nos.kill(os.getppid(), 9)",
     "subprocess": "import subprocess\nsubprocess.run(['touch', 'VICTIM/sp'])",
     "_posixsubprocess": (
-        "import _posixsubprocess\n"
+        "import _posixsubprocess, os\nr, w = os.pipe()\n"
         "_posixsubprocess.fork_exec([b'touch', b'VICTIM/px'], [b'/bin/touch'], True, (), None, None, -1, -1, -1, -1, -1, -1,"
-        " -1, -1, False, False, -1, None, None, None, -1, None, False)"
+        " r, w, False, False, -1, None, None, None, -1, None, False)"
     ),
     "multiprocessing": "import torch.multiprocessing as mp\nmp.Process(target=open, args=('VICTIM/mp', 'w')).start()",
     "torch.os": "import torch\ntorch.os.system('touch VICTIM/to')",
@@ -144,6 +144,9 @@ ATTACKS: dict[str, str] = {
     "recursion": "import sys\nsys.setrecursionlimit(10 ** 6)\nf = lambda x: f([x])\nf(1)",
     "output": "while True: print('x' * 1000000)",
 }
+
+#: Stopped by the clock or the machine's limits, whatever other layers there are.
+SLOW = {"memory", "time", "time that catches", "recursion", "output"}
 
 #: Not only refused: known to be stopped by the kernel's layers alone.
 BY_KERNEL_ONLY = {"_posixsubprocess", "jit's own save", "storage written to a file", "TCPStore of C++", "os.mkfifo"}

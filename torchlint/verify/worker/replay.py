@@ -36,6 +36,7 @@ _GAPS = (
     "not linked with support for mps",
     "Cannot access accelerator device",
     "not implemented for 'Half'",
+    "module 'torch._C' has no attribute '_cuda",
     "'Stream' object has no attribute",
     "'Event' object has no attribute",
 )
