@@ -8,7 +8,7 @@ from torchlint.placement import torch_api
 from torchlint.placement.arguments import Arguments, evaluate_arguments
 from torchlint.placement.classes import instantiate, start_analysis
 from torchlint.placement.definitions import Class, Function
-from torchlint.placement.events import Call, Move, Operand, Use
+from torchlint.placement.events import Autocast, Call, Move, Operand, Use
 from torchlint.placement.frameworks_bridge import framework_method
 from torchlint.placement.functions import call_function
 from torchlint.placement.interpreter import Env, Interpreter, expression, forget_below
@@ -33,9 +33,10 @@ def dropped_call(run: Interpreter, node: cst.Call, env: Env) -> Value:
     """A call that is a statement of its own: nothing keeps its result."""
     run.move_uses[node] = Use.DROPPED
     value = run.evaluate(node, env)
-    event = run.events.get((Call, node))
-    if isinstance(event, Call):
-        event.dropped = True
+    for kind in (Call, Autocast):
+        event = run.events.get((kind, node))
+        if isinstance(event, Call | Autocast):
+            event.dropped = True
     if value.kind in (Kind.MODULE, Kind.OWNED) and type(node.func) is cst.Attribute:
         moved = run.events.get((Move, node))
         name = dotted(node.func.value)

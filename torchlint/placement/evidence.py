@@ -177,7 +177,9 @@ def from_annotation(node: cst.BaseExpression, run: Interpreter, places: tuple[Al
     if last in ("ndarray", "NDArray", "ArrayLike"):
         return Value(Kind.ARRAY)
     if qualified in ("torch.device", "device") or last == "Device":
-        return Value(Kind.DEVICE, tuple(Alternative(Place(Where.NAMED, p.place.name), None, p.origin) for p in places))
+        facts = frozenset() if last == "Device" else frozenset({"torch.device"})
+        named = tuple(Alternative(Place(Where.NAMED, p.place.name), None, p.origin) for p in places)
+        return Value(Kind.DEVICE, named, facts=facts)
     if last == "dtype":
         return Value(Kind.DTYPE)
     if value is not None and isinstance(value.ref, Class):

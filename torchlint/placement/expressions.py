@@ -120,7 +120,8 @@ def _device_attribute(base: Value, node: cst.Attribute) -> Value:
     places = tuple(p._replace(rank=None) for p in base.places)
     if not places:
         places = (Alternative(Place(Where.NAMED, words(node)), None, node),)
-    return Value(Kind.DEVICE, places, base.certainty)
+    facts = frozenset({"torch.device"}) if base.kind is Kind.TENSOR else frozenset()
+    return Value(Kind.DEVICE, places, base.certainty, facts=facts)
 
 
 def _tensor_attribute(base: Value, attr: str) -> Value:

@@ -72,7 +72,9 @@ def framework_method(
     if value.name is None or value.ref is not None:
         return None
     if name == "backward" and arguments.positional:
-        run.emit(Backward(node, run.scene, arguments.positional[0].value, owner=value.name))
+        passed = arguments.positional[0]
+        loss = passed.node if isinstance(passed.node, cst.BaseExpression) else None
+        run.emit(Backward(node, run.scene, passed.value, owner=value.name, loss=loss))
         return UNKNOWN
     if name in _MOVES and value.kind is Kind.OBJECT and type(node.func) is cst.Attribute:
         return _moved(run, value, name, node, node.func)

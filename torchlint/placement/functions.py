@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 import libcst as cst
 
@@ -54,7 +55,7 @@ def define(run: Interpreter, node: cst.FunctionDef, env: Env, owner: Class | Non
         api = run.evaluate(target, env) if type(decorator.decorator) is cst.Call else value
         names.append(api.name if api.kind is Kind.API and api.name else words(target))
         if value.kind is Kind.API and value.name and value.name.rsplit(".", 1)[-1] == "autocast":
-            run.emit(Autocast(decorator.decorator, run.scene, value.name, None, "default", decorator=True))
+            run.emit(Autocast(decorator.decorator, run.scene, torch_api.canonical(value.name), None, "default", decorator=True))
     function.decorators = tuple(names)
     for parameter in all_parameters(node):
         if parameter.default is not None:
@@ -150,7 +151,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
         owner=function.owner,
         tests=_decorator_tests(function),
         no_grad=function.has_decorator("no_grad", "inference_mode"),
-        autocast=function.has_decorator("autocast"),
+        autocast=_decorating_autocast(run, function),
         default_device=scene.default_device,
         host_only=scene.host_only,
         is_test=scene.is_test or (function.owner is not None and function.owner.is_test),
@@ -208,6 +209,14 @@ def _decorator_tests(function: Function) -> frozenset[str]:
     return frozenset(tests)
 
 
+def _decorating_autocast(run: Interpreter, function: Function) -> str:
+    for decorator in function.node.decorators:
+        event = run.events.get((Autocast, decorator.decorator))
+        if isinstance(event, Autocast):
+            return event.covers
+    return ""
+
+
 def _parameters(run: Interpreter, function: Function) -> Env:
     env: Env = {}
     node = function.node
@@ -251,7 +260,7 @@ def _parameter(run: Interpreter, name: str, parameter: cst.Param, function: Func
                 return _device_parameter(name, parameter)
             return value.but(facts=value.facts | facts) if value.kind is Kind.TENSOR else value
     if "device" in name.lower() and "map" not in name.lower():
-        return _device_parameter(name, parameter)
+        return _device_parameter(name, parameter, run.frame.usage.attributes.get(name, frozenset()))
     if name == "dtype" or name.endswith("_dtype"):
         return Value(Kind.DTYPE)
     default = parameter.default
@@ -303,8 +312,11 @@ def _is_tensor_argument(name: str, run: Interpreter, function: Function) -> bool
     return bool(attributes & {"shape", "mean", "sum", "device", "dtype", "any", "all", "reshape", "view"})
 
 
-def _device_parameter(name: str, parameter: cst.Param) -> Value:
-    return Value(Kind.DEVICE, (Alternative(Place(Where.NAMED, name), None, parameter),), Certainty.INFERRED)
+def _device_parameter(name: str, parameter: cst.Param, used: AbstractSet[str] = frozenset()) -> Value:
+    """used: the attributes read of it; a text has no `type` and no `index` that is read without a call."""
+    place = Alternative(Place(Where.NAMED, name), None, parameter)
+    facts = frozenset({"torch.device"}) if "type" in used else frozenset()
+    return Value(Kind.DEVICE, (place,), Certainty.INFERRED, facts=facts)
 
 
 # ---------------------------------------------------------------------- calls
@@ -314,6 +326,7 @@ def call_function(
     run: Interpreter, function: Function, node: cst.Call, arguments: Arguments, me: Value | None = None
 ) -> Value:
     """What a call of a project function gives, from its summary. me: the Module whose method it is."""
+    run.called[node] = function
     if function.state == "running":
         return UNKNOWN
     summarise(function)

@@ -129,6 +129,10 @@ class Interpreter:
         self.bound: dict[cst.CSTNode, Value] = {}
         #: The values of the sides of `and`/`or`, for the waits that their truth costs.
         self.truths: dict[cst.CSTNode, Value] = {}
+        #: Calls of functions of the project, by the call's node.
+        self.called: dict[cst.CSTNode, Function] = {}
+        #: What `with` items are, by their expression, and the function that they stand in.
+        self.contexts: dict[cst.CSTNode, tuple[Value, cst.FunctionDef | None]] = {}
         self.failures: list[tuple[cst.CSTNode, str]] = []
         #: The statement that is being executed.
         self.statement: cst.CSTNode | None = None

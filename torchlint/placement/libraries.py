@@ -48,7 +48,7 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     if name in _TO_TEXT:
         for operand in given:
             emit_sync(run, operand.node, f"{name}()", operand.value, hidden=True)
-        return Value(Kind.STRING, first.places if first.kind is Kind.DEVICE else (), facts=frozenset({"device type"}) if first.kind is Kind.DEVICE else frozenset())
+        return Value(Kind.STRING, first.places if first.kind is Kind.DEVICE else (), facts=frozenset({"device type", "device text"}) if first.kind is Kind.DEVICE else frozenset())
     if name == "range":
         for operand in given:
             demand(run, operand.value)

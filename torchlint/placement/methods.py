@@ -270,7 +270,7 @@ def _tensor_method(
             emit_host_only(run, node, "numpy", Operand(func.value, value))
         return ARRAY.at(value.places if value.on_host else ())
     if name == "backward":
-        run.emit(Backward(node, run.scene, value, "scaled" in value.facts))
+        run.emit(Backward(node, run.scene, value, "scaled" in value.facts, loss=func.value))
         return NUMBER
     if name in ("detach", "detach_"):
         return value.but(facts=value.facts - {"grad", "leaf", "parameter", "fresh"})
@@ -458,7 +458,8 @@ def _scaler_method(
         run.emit(Scaler(node, run.scene, name, value, dotted(func.value) or ""))
     if name == "scale":
         given = arguments.value("outputs", 0) or UNKNOWN
-        return given.but(kind=Kind.TENSOR, facts=given.facts | {"scaled"}, certainty=min(given.certainty, Certainty.INFERRED))
+        scaled = frozenset() if "off" in value.facts else frozenset({"scaled"})
+        return given.but(kind=Kind.TENSOR, facts=given.facts | scaled, certainty=min(given.certainty, Certainty.INFERRED))
     if name == "get_scale":
         emit_sync(run, node, "get_scale", Value(Kind.TENSOR, certainty=value.certainty), hidden=True)
     if name in ("get_scale", "state_dict"):
@@ -543,7 +544,10 @@ def _owned_method(
     if name in ("items", "values", "keys", "get", "pop"):
         return _mapping_method(run, node, func, name, Value(Kind.MAPPING, element=value.element), arguments, env)
     if name == "backward":
-        run.emit(Backward(node, run.scene, arguments.value("loss", 0) or UNKNOWN, owner=value.name or "framework"))
+        passed = arguments.find("loss", 0)
+        loss = passed.node if passed is not None and isinstance(passed.node, cst.BaseExpression) else None
+        what = passed.value if passed is not None else UNKNOWN
+        run.emit(Backward(node, run.scene, what, owner=value.name or "framework", loss=loss))
         return UNKNOWN
     if name == "prepare":
         given = [o.value for o in arguments.positional]
@@ -617,13 +621,19 @@ def _unknown_method(
         return value
     if name == "backward":
         if arguments.positional:
-            run.emit(Backward(node, run.scene, arguments.positional[0].value, owner=receiver))
+            run.emit(Backward(node, run.scene, arguments.positional[0].value, owner=receiver, loss=node.args[0].value))
         else:
-            run.emit(Backward(node, run.scene, value, "scaled" in value.facts))
+            run.emit(Backward(node, run.scene, value, "scaled" in value.facts, loss=func.value))
         return UNKNOWN
-    if _is_scaler(run, receiver, last, name):
-        return _scaler_method(run, node, func, name, value.but(kind=Kind.SCALER), arguments, env)
-    if name == "step" and "optim" in last or (name == "step" and last in ("opt", "optimiser", "sgd", "adam")):
+    if name == "scale" and len(arguments.positional) == 1 and not _is_scaler(run, receiver, last, name):
+        # Where this goes backward, what scales is a GradScaler.
+        given = arguments.positional[0].value
+        return Value(Kind.UNKNOWN, given.places, Certainty.INFERRED, facts=given.facts | {"scaled"})
+    if _is_scaler(run, receiver, last, name) or (name == "step" and _steps_optimizer(run, last, arguments)):
+        # What an unknown call gave may follow a protocol of its own.
+        sure = Certainty.GUESSED if "assumed" in value.facts else Certainty.INFERRED
+        return _scaler_method(run, node, func, name, value.but(kind=Kind.SCALER, certainty=sure), arguments, env)
+    if name == "step" and _is_optimizer(run, receiver, last):
         run.emit(Step(node, run.scene, value.but(kind=Kind.OPTIMIZER, certainty=Certainty.INFERRED)))
         return UNKNOWN
     if name == "clip_grad_norm_":
@@ -676,13 +686,31 @@ def _refuted(run: Interpreter, receiver: str) -> bool:
     return not {a for a in used if not a.endswith(("()", "=", "]"))} <= torch_api.TENSOR_ATTRIBUTES
 
 
+def _is_optimizer(run: Interpreter, receiver: str, last: str) -> bool:
+    """Whether what steps is an optimizer, told by its name or by the gradients that it zeroes."""
+    if "optim" in last or last in ("opt", "optimiser", "sgd", "adam"):
+        return True
+    return "zero_grad" in run.frame.usage.attributes.get(receiver, set())
+
+
+def _steps_optimizer(run: Interpreter, last: str, arguments: Arguments) -> bool:
+    """Whether an optimizer is what is stepped: nothing but scalers takes one."""
+    if len(arguments.positional) != 1 or "sched" in last:
+        return False
+    operand = arguments.positional[0]
+    if operand.value.kind is Kind.OPTIMIZER:
+        return True
+    name = dotted(operand.node)
+    return name is not None and operand.value.kind is Kind.UNKNOWN and _is_optimizer(run, name, name.rsplit(".", 1)[-1].lower())
+
+
 def _is_scaler(run: Interpreter, receiver: str, last: str, name: str) -> bool:
     if name not in ("scale", "unscale_", "step", "update", "get_scale"):
         return False
     if "scaler" in last or name == "get_scale":
         return True
     used = run.frame.usage.attributes.get(receiver, set())
-    return "unscale_" in used or {"scale", "step", "update"} <= used
+    return "unscale_" in used or {"scale", "step"} <= used
 
 
 _BY_KIND = {

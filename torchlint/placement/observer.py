@@ -14,6 +14,7 @@ from torchlint.placement.events import Event
 from torchlint.placement.functions import summarise
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.project import Project
+from torchlint.placement.protocols import observe_protocols
 from torchlint.placement.settling import settle
 from torchlint.placement.values import Value
 
@@ -42,6 +43,7 @@ def observe(module: cst.Module, path: str, project: Project | None = None) -> Ob
         # Hardly a rule speaks of tests, and what they import is the whole library.
         run.project = None
     interpret(run)
+    observe_protocols(run)
     return Observation(list(settle(run)), run.failures, run.bound, run)
 
 

@@ -25,7 +25,8 @@ class Scene(NamedTuple):
     evaluating: a model was switched to evaluation.
     tests: what the conditions around it say (see Value.tests), and "rare" where the code is left or went wrong.
     conditions: the conditions around it, as (text, truth).
-    no_grad: gradients are off; autocast: inside an autocast region; default_device: the code set one.
+    no_grad: gradients are off; autocast: the device type of the autocast region around, `unknown`, or empty outside of one;
+        default_device: the code set one.
     device_aware: the function reads or chooses devices, or code that trains reaches it, so that it is written for
         tensors on any device. host_only: the file trains and never speaks of a device.
     """
@@ -41,7 +42,7 @@ class Scene(NamedTuple):
     tests: frozenset[str] = frozenset()
     conditions: frozenset[tuple[str, bool]] = frozenset()
     no_grad: bool = False
-    autocast: bool = False
+    autocast: str = ""
     default_device: bool = False
     is_test: bool = False
     device_aware: bool = False

@@ -7,7 +7,7 @@ import libcst as cst
 from torchlint.placement.apis import api_value
 from torchlint.placement.branches import Branch, condition_of, meet, opposite, world_of
 from torchlint.placement.conditions import narrow, truth_test
-from torchlint.placement.events import Return, Use
+from torchlint.placement.events import Autocast, Return, Use
 from torchlint.placement.guards import branch_tests, tests_of
 from torchlint.placement.interpreter import (
     ENDED,
@@ -245,6 +245,7 @@ def with_(run: Interpreter, node: cst.With, env: Env) -> Outcome | None:
     scene, places = run.scene, run.context_places
     for item in node.items:
         value = run.evaluate(item.item, env)
+        run.contexts[item.item] = value, run.scene.function
         if item.asname is not None:
             bind(run, item.asname.name, value, env, None)
         if value.kind is Kind.DEVICE:
@@ -254,8 +255,8 @@ def with_(run: Interpreter, node: cst.With, env: Env) -> Outcome | None:
                 run.scene = run.scene._replace(no_grad=True)
             elif value.name == "enable_grad":
                 run.scene = run.scene._replace(no_grad=False)
-            elif value.name == "autocast":
-                run.scene = run.scene._replace(autocast=True)
+            elif isinstance(value.ref, Autocast):
+                run.scene = run.scene._replace(autocast=value.ref.covers)
     ended = run.suite(node.body, env)
     run.scene, run.context_places = scene, places
     return ENDED if ended else None

@@ -22,6 +22,7 @@ from torchlint.placement.events import (
     Operand,
     Pin,
     Scaler,
+    UnsafeUnderAutocast,
     Wrap,
 )
 from torchlint.placement.interpreter import Env, Interpreter
@@ -408,6 +409,8 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
     facts = frozenset({"grad"})
     name = module.name or ""
     overloads = torch_api.forward_overloads(name)
+    if name == "torch.nn.BCELoss":
+        _refused_by_autocast(run, name, node)
     if name in torch_api.LOSSES:
         operands = [Operand(node.func, module, "weight"), *arguments.all()] if module.places else arguments.all()
         result = mix(run, node, name.rsplit(".", 1)[-1], operands, rank=0)
@@ -454,30 +457,55 @@ def _set_grad(run: Interpreter, name: str, node: cst.Call, arguments: Arguments,
 
 @_api("torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.cuda.amp.autocast_mode.autocast")
 def _autocast(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
-    vendor = "torch.cuda.amp" in name or "torch.cpu.amp" in name
+    vendor = name.startswith(("torch.cuda.", "torch.cpu."))
     device = None if vendor else arguments.find("device_type", 0)
-    position = 0 if vendor else 1
-    dtype = arguments.find("dtype", 1 if vendor else position)
+    dtype = arguments.find("dtype", 1)
     enabled = arguments.find("enabled", 0 if vendor else 2)
-    if dtype is None:
-        kind = "default"
-    elif dtype.value.kind is Kind.DTYPE and dtype.value.name:
+    kind = "default" if dtype is None or dtype.value.kind is Kind.NONE else "unknown"
+    if dtype is not None and dtype.value.kind is Kind.DTYPE and dtype.value.name:
         kind = {"half": "float16"}.get(dtype.value.name, dtype.value.name)
-    else:
-        kind = "unknown"
     state = "yes" if enabled is None else {"True": "yes", "False": "no"}.get(words(enabled.node), "flag")
-    if enabled is None and arguments.unpacked:
+    if enabled is None and (arguments.unpacked or arguments.starred):
         state = "flag"
-    run.emit(Autocast(node, run.scene, name, device.value if device is not None else None, kind, state))
+    if arguments.unpacked or arguments.starred:
+        kind = "unknown" if dtype is None else kind
+    event = Autocast(
+        node, run.scene, name, device.value if device is not None else None, kind, state,
+        device=_node_of(device), dtype_node=_node_of(dtype), misplaced=_misplaced(vendor, device, enabled, arguments),
+    )  # fmt: skip
+    run.emit(event)
     if device is not None and enabled is None:
         name_device(run, device.node, device.value, "autocast", name)
-    return Value(Kind.CONTEXT, name="autocast" if state != "no" else None)
+    return Value(Kind.CONTEXT, name="autocast", ref=event)
+
+
+def _node_of(operand: Operand | None) -> cst.BaseExpression | None:
+    return operand.node if operand is not None and isinstance(operand.node, cst.BaseExpression) else None
+
+
+def _misplaced(vendor: bool, device: Operand | None, enabled: Operand | None, arguments: Arguments) -> str:
+    """What of the arguments an autocast does not take."""
+    if vendor:
+        if "device_type" in arguments.named:
+            return "device_type"
+        return "enabled" if enabled is not None and enabled.value.kind in (Kind.STRING, Kind.DTYPE) else ""
+    if device is None:
+        return "" if arguments.unpacked or arguments.starred else "missing"
+    value = device.value
+    if value.kind is Kind.DTYPE:
+        return "dtype"
+    if value.kind is Kind.DEVICE and "torch.device" in value.facts:
+        return "device"
+    if value.kind is Kind.STRING and (":" in (value.name or "") or "device text" in value.facts):
+        return "text" if "device text" in value.facts else "indexed"
+    return "bool" if words(device.node) in ("True", "False") else ""
 
 
 @_api("torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.cpu.amp.GradScaler", "torch.amp.grad_scaler.GradScaler", "torch.GradScaler", "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler")
 def _grad_scaler(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
-    enabled = arguments.find("enabled")
-    facts = frozenset({"disabled"}) if enabled is not None and words(enabled.node) != "True" else frozenset()
+    enabled = arguments.find("enabled", 4 if name.startswith(("torch.cuda.", "torch.cpu.")) else 5)
+    text = "True" if enabled is None else words(enabled.node)
+    facts = frozenset({"True": (), "False": ("disabled", "off")}.get(text, ("disabled",)))
     value = Value(Kind.SCALER, name=name, facts=facts)
     run.emit(Scaler(node, run.scene, "new", value))
     return value
@@ -535,8 +563,9 @@ def _clip(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
 
 @_api("torch.autograd.backward")
 def _backward(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
-    given = arguments.value("tensors", 0) or UNKNOWN
-    run.emit(Backward(node, run.scene, given, "scaled" in given.facts))
+    given = arguments.find("tensors", 0)
+    value = given.value if given is not None else UNKNOWN
+    run.emit(Backward(node, run.scene, value, "scaled" in value.facts, loss=_node_of(given)))
     return UNKNOWN
 
 
@@ -644,7 +673,15 @@ def _is_tensor(value: Value) -> bool | None:
     return None if value.kind is Kind.UNKNOWN else value.kind is Kind.SEQUENCE and None or False
 
 
+def _refused_by_autocast(run: Interpreter, name: str, node: cst.Call) -> None:
+    """`binary_cross_entropy` raises under CUDA autocast (https://docs.pytorch.org/docs/stable/amp.html)."""
+    if run.scene.autocast and run.scene.autocast != "cpu":
+        run.emit(UnsafeUnderAutocast(node, run.scene, name))
+
+
 def _operation(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
+    if name == "torch.nn.functional.binary_cross_entropy":
+        _refused_by_autocast(run, name, node)
     overloads = torch_api.overloads(name)
     operands, scalars, binding = bound_operands(run, name, overloads, arguments)
     for operand in scalars:
