@@ -99,6 +99,7 @@ class Request:
     environment: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     limits: Limits = Limits()
+    stage: Mapping[str, Any] | None = None
 
     def to_json(self, id: int) -> dict[str, Any]:
         """The request on the wire."""
@@ -168,6 +169,9 @@ class Answer:
     signal: str = ""
     denied: tuple[str, ...] = ()
     layers: tuple[str, ...] = ()
+    state: Mapping[str, Any] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
+    skipped: tuple[tuple[int, str], ...] = ()
     seconds: float = 0.0
     megabytes: float = 0.0
 
@@ -189,6 +193,8 @@ class Answer:
             unmatched=tuple(known.get("unmatched", ())),
             denied=tuple(known.get("denied", ())),
             layers=tuple(known.get("layers", ())),
+            assumed=tuple(known.get("assumed", ())),
+            skipped=tuple((int(line), str(why)) for line, why in known.get("skipped", ())),
         )
         return cls(**known)
 

@@ -28,9 +28,10 @@ class Maker:
 
     def __init__(self, observer: Any, kind: str) -> None:
         self._observer = observer
-        self._kind = kind
+        self.kind = kind
         self.bridge: Any = None
         self._models: list[nn.Module] = []
+        self._layers: list[nn.Module] = []
         self._made: set[int] = set()
         self.elements_on_device = False
         self.assumed: dict[str, None] = {}
@@ -75,11 +76,11 @@ class Maker:
 
     def _make_tensor(self, name: str, detail: Any) -> Any:
         self.note(f"the caller's `{name}` is a tensor on the accelerator")
-        return self.tensor(name, on=self._kind, mark=f"{CALLER}{name}", shape=detail)
+        return self.tensor(name, on=self.kind, mark=f"{CALLER}{name}", shape=detail)
 
     def _make_host_tensor(self, name: str, detail: Any) -> Any:
         self.note(f"the caller's `{name}` is a tensor on the CPU")
-        return self.tensor(name, on="cpu", mark=name, shape=detail)
+        return self.tensor(name, on="cpu", mark=f"host: {name}", shape=detail)
 
     def _make_device(self, name: str, detail: Any) -> Any:
         return self.device(name, caller=True)
@@ -112,7 +113,7 @@ class Maker:
 
     def _make_scaler(self, name: str, detail: Any) -> Any:
         self.note(f"the caller's `{name}` is a GradScaler")
-        return self._keep(torch.amp.GradScaler(self._kind))
+        return self._keep(torch.amp.GradScaler(self.kind))
 
     def _make_scheduler(self, name: str, detail: Any) -> Any:
         return Unknown(name, self)
@@ -159,13 +160,13 @@ class Maker:
 
     def device(self, name: str, caller: bool = False) -> Any:
         self.note(f"`{name}` is the accelerator")
-        return self._mark(torch.device(self._kind), f"{CALLER}{name}" if caller else name)
+        return self._mark(torch.device(self.kind), f"{CALLER}{name}" if caller else name)
 
     def tensor(
         self, name: str, on: str | None = None, mark: str | None = None, shape: Any = None, like: Any = None
     ) -> torch.Tensor:
         """A tensor as its name suggests: labels and ids are whole numbers, masks bool, all else random numbers."""
-        on = on or (self._kind if self.elements_on_device else "cpu")
+        on = on or (self.kind if self.elements_on_device else "cpu")
         with self._observer.quiet():
             made = self._values(name.rpartition(".")[2], shape)
         if on != "cpu":
@@ -198,24 +199,27 @@ class Maker:
 
     def _first_layer(self) -> nn.Module | None:
         """The first layer with parameters of the module that the code defines or is given."""
-        for model in self._models:
+        for model in [*self._models, *self._layers]:
             for part in model.modules():
                 if not list(part.children()) and list(part.parameters(recurse=False)) and not isinstance(part, StandInModule):
                     return part
         return None
 
     def know(self, model: nn.Module) -> None:
-        """A module that the code made: batches are shaped for the last that is no part of another."""
-        self._models = [model, *(m for m in self._models if m is not model)]
+        """A module that the code made: batches are shaped for the last of its own classes, else for the first layer."""
+        if type(model).__module__.startswith("torch."):
+            self._layers.append(model)
+        elif not isinstance(model, (StandInModule, StandInLoss)):
+            self._models = [model, *(m for m in self._models if m is not model)]
 
     def module(self, name: str, on: str | None = None) -> nn.Module:
         with self._observer.quiet():
             made = StandInModule(name, self)
             weights = list(made.parameters())
-            if (on or self._kind) != "cpu":
-                made.to(on or self._kind)
-        for p in weights if (on or self._kind) != "cpu" else ():
-            self._place(p, on or self._kind)
+            if (on or self.kind) != "cpu":
+                made.to(on or self.kind)
+        for p in weights if (on or self.kind) != "cpu" else ():
+            self._place(p, on or self.kind)
         return self._mark(self._keep(made), f"{CALLER}{name}" if on is None else name)  # type: ignore[no-any-return]
 
     def called(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -238,9 +242,9 @@ class StandInModule(nn.Module):
     """A module that computes something from all that it is given; operands in different places don't mix."""
 
     def __init__(self, name: str, maker: Maker) -> None:
+        self.__dict__.update(_own_name=name, _maker=maker)
         super().__init__()
         self.weight = nn.Parameter(torch.rand(CLASSES) + 0.5)
-        self.__dict__.update(_own_name=name, _maker=maker)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         leaves = torch.utils._pytree.tree_leaves([*args, *kwargs.values()])
@@ -258,7 +262,7 @@ class StandInModule(nn.Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            if name.startswith("__"):
+            if name.startswith("_") or name == "weight":
                 raise
             if name == "device":
                 return self.weight.device

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import importlib.util
 import re
 import sys
 import types
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..guard.policy import FRAMEWORKS
 from ..simdevice import hooks
 from .bridge import Bridge
 from .makers import CALLER, Maker
@@ -37,9 +39,14 @@ class Stage:
     def __init__(self, stage: Mapping[str, Any], observer: Any, kind: str, files: frozenset[str]) -> None:
         self._stage = stage
         self.maker = Maker(observer, kind)
+        #: What became of the module that the code defines, once it was moved: see `_state`.
+        self.state: dict[str, Any] = {}
+        self._kept: dict[str, Any] = {}
+        self.called = 0
         self.maker.elements_on_device = bool(stage.get("batches_on_device"))
         self.bridge = Bridge(observer, self.maker, files, frozenset(stage.get("lines") or ()))
-        self._missing = list(stage.get("missing") or ())
+        self._observer = observer
+        self._missing = [name for name in stage.get("missing") or () if not _is_at_hand(name)]
 
     @contextlib.contextmanager
     def set(self) -> Iterator[None]:
@@ -60,8 +67,7 @@ class Stage:
 
         def made(module: Any, *args: Any, **kwargs: Any) -> None:
             init(module, *args, **kwargs)
-            if not type(module).__module__.startswith(("torch.", "torchlint")):
-                maker.know(module)
+            maker.know(module)
 
         parser = argparse.ArgumentParser
         try:
@@ -84,15 +90,25 @@ class Stage:
 
         return {name: Unknown(name, self.maker) for name in unbound(tree)}
 
+    def calls(self, namespace: dict[str, Any]) -> None:
+        """Make all the calls that were asked for."""
+        stage = self._stage
+        if not stage.get("call"):
+            return
+        for number in range(int(stage.get("calls", 1))):
+            if stage.get("count"):
+                self._observer.recorder.iteration = number + 1
+            self.called = number + 1
+            self.drive(namespace)
+
     def drive(self, namespace: dict[str, Any]) -> Any:
         """Make one call of the function in question, with stand-ins for what the caller would hand in."""
         stage = self._stage
         target: Any = namespace
         for part in stage["call"]:
-            if target is namespace:
-                found = namespace[part]
-            else:
-                found = getattr(target, part)
+            if part == "__init__":
+                return None
+            found = namespace[part] if target is namespace else getattr(target, part)
             if isinstance(found, type) and part != stage["call"][-1]:
                 found = self._instance(found, stage.get("init") or ())
             target = found
@@ -112,7 +128,10 @@ class Stage:
         order = {"module": 0, "host_module": 0, "parameters": 1}
         made: dict[str, Any] = {}
         for name, kind, _, detail in sorted(parameters, key=lambda p: order.get(p[1], 2)):
-            made[name] = self.maker.make(name, kind, detail)
+            # Tensors are new in each call, as batches are; all else the caller keeps.
+            if name not in self._kept or kind in _FRESH:
+                self._kept[name] = self.maker.make(name, kind, detail)
+            made[name] = self._kept[name]
         for name, _, how, _ in parameters:
             if how == "keyword":
                 kwargs[name] = made[name]
@@ -120,14 +139,30 @@ class Stage:
                 args.append(made[name])
         return args, kwargs
 
+    def _state(self, module: nn.Module) -> dict[str, Any]:
+        """Where the attributes of a module are: registered ones by name, all others with their devices."""
+        places = self._observer.places
+        registered = {name.partition(".")[0] for name in module.state_dict()} | set(module._modules)
+        held = {
+            name: sorted({str(places.device(t)) for t in found})
+            for name, value in vars(module).items()
+            if not name.startswith("_") or name not in vars(nn.Module())
+            if (found := _tensors(value)) and name not in registered
+        }
+        devices = sorted({str(places.device(t)) for t in [*module.parameters(), *module.buffers()]})
+        return {"registered": sorted(registered), "held": held, "devices": devices}
+
     def _instance(self, cls: Any, parameters: Sequence[Sequence[Any]]) -> Any:
         """An object of the class that the method belongs to; a module is taken to be on the accelerator."""
+        if cls.__qualname__ in self._kept:
+            return self._kept[cls.__qualname__]
         args, kwargs = self._arguments(parameters)
-        made = cls(*args, **kwargs)
+        self._kept[cls.__qualname__] = made = cls(*args, **kwargs)
         if isinstance(made, nn.Module):
             self.maker.know(made)
             self.maker.note(f"the caller has moved the `{cls.__name__}` to the accelerator")
-            made.to(self.maker._mark(torch.device(self.maker._kind), f"{CALLER}{cls.__name__}"))
+            made.to(self.maker._mark(torch.device(self.maker.kind), f"{CALLER}{cls.__name__}"))
+            self.state = self._state(made)
         if isinstance(made, torch.optim.Optimizer):
             for group in made.param_groups:
                 for p in group["params"]:
@@ -135,6 +170,26 @@ class Stage:
         return made
 
 
+def _tensors(value: Any, depth: int = 0) -> list[torch.Tensor]:
+    """The tensors in a container, and the parameters of modules in it."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, nn.Module):
+        return list(value.parameters())
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)) and depth < 3:
+        return [t for part in value[:8] for t in _tensors(part, depth + 1)]
+    return []
+
+
+def _is_at_hand(name: str) -> bool:
+    """Whether a third-party module is harmless and installed."""
+    top = name.partition(".")[0]
+    return top in FRAMEWORKS and importlib.util.find_spec(top) is not None
+
+
+_FRESH = ("tensor", "host_tensor", "tensors", "mapping", "array")
 _ACCELERATED = re.compile(r"cuda|gpu|accel|mps", re.IGNORECASE)
 
 

@@ -31,6 +31,10 @@ in an answer are those of the user's files, by way of `lines`.
 - `watch`: what to look at, see below.
 - `precision`: record the mixed-precision protocol; `{"underflow": 3}`: also measure what gradients lose in
   the first 3 backward passes. See `precision.py`.
+- `stage`: null, or what to set up around elastic code (`elastic.py`, `../standins`): `{"call": ["Class",
+  "method"], "parameters": [[name, kind, "position" or "keyword", detail], …], "init": the same for the
+  class, "calls": 3, "count": true, "no_grad": false, "missing": ["lightning"], "batches_on_device": false,
+  "lines": [40]}`. `count`: calls are iterations. `lines`: where no error is passed over.
 - `argv`, `environment`, `seed`: `sys.argv` from 1 on, environment variables, the seed of torch, numpy and
   random.
 - `limits`: `{"wall": 10, "cpu": 10, "memory": 1073741824, "events": 4000}`: seconds, seconds, bytes beyond
@@ -68,6 +72,9 @@ An answer
 - `watched`: `{id: [record, …]}`; `unmatched`: ids for which the text has no such place.
 - `loops`: `{id: {"iterations", "graph": [{"iteration", "nodes", "bytes"}]}}`.
 - `precision`: `{"steps", "underflow"}`, or null.
+- `state`: of the module whose method was called, once it had been moved: `{"registered": names, "held": {name:
+  devices} of what is not, "devices"}`.
+- `assumed`: what stand-ins assumed, in words. `skipped`: `[[line, why], …]`, statements that were left out.
 - `device`: `simulated cuda:0`, the real device's name, or `none`.
 - `stdout`, `stderr`: their ends. `signal`: what a crashed child died of.
 - `denied`, `layers`: what the guard rails refused while it ran, and which of them were up.

@@ -20,7 +20,7 @@ _OPERATORS = {
     ast.BitXor: "xor", ast.LShift: "lshift", ast.RShift: "rshift", ast.Eq: "eq", ast.NotEq: "ne",
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.USub: "neg", ast.Invert: "invert",
 }  # fmt: skip
-_KEPT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+_KEPT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def stretch(tree: ast.Module, *, skip: bool = True) -> ast.Module:
@@ -164,13 +164,14 @@ class Elastic(ast.NodeTransformer):
 
 def _skippable(node: ast.stmt) -> Iterator[ast.stmt]:
     """A statement of the module, left out if it fails; its names are then unknown."""
-    if isinstance(node, _KEPT) and not getattr(node, "decorator_list", None):
+    plain = isinstance(node, _KEPT) and not node.decorator_list
+    if plain or (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
         yield node
         return
     if isinstance(node, ast.If):
         node.body = [new for part in node.body for new in _skippable(part)]
         node.orelse = [new for part in node.orelse for new in _skippable(part)]
-    names = sorted({n.id for n in _own_names(node)} | {n for n in [getattr(node, "name", None)] if isinstance(n, str)})
+    names = sorted({*_own_names(node)})
     namespace = ast.Call(ast.Name("globals", ast.Load()), [], [])
     listed = ast.Tuple([ast.Constant(n) for n in names], ast.Load())
     left_out = ast.Expr(_call("skipped", ast.Constant(node.lineno), namespace, listed))
@@ -180,12 +181,17 @@ def _skippable(node: ast.stmt) -> Iterator[ast.stmt]:
     yield statement
 
 
-def _own_names(node: ast.AST) -> Iterator[ast.Name]:
-    """Names that a statement binds, not those of functions and comprehensions in it."""
-    if isinstance(node, (*_KEPT, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+def _own_names(node: ast.AST) -> Iterator[str]:
+    """Names that a statement binds, not those inside of functions and comprehensions."""
+    if isinstance(node, _KEPT):
+        yield node.name
+        return
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        yield from (a.asname or a.name.partition(".")[0] for a in node.names)
+    if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
         return
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        yield node
+        yield node.id
     for child in ast.iter_child_nodes(node):
         yield from _own_names(child)
 

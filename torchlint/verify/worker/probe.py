@@ -49,6 +49,8 @@ class Probe:
         self._cap = cap
         self._trusted = trusted
         self._entered: dict[str, int] = {}
+        #: Where the code is elastic: what runs its steps.
+        self.bridge: Any = None
         self.iterations = dict.fromkeys(self._loops, 0)
         self.graphs: dict[str, list[dict[str, int]]] = {id: [] for id in self._loops}
         self.watched: dict[str, list[dict[str, Any]]] = {str(w["id"]): [] for w in watch}
@@ -100,16 +102,19 @@ class Probe:
     def method(self, id: Any, receiver: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """A watched call of a method: what becomes of its receiver, and of its result."""
         before = self._described(id, receiver)
-        result = getattr(receiver, name)(*args, **kwargs)
+        result = self._run(getattr(receiver, name), args, kwargs)
         after = self._described(id, receiver)
         self._called(id, args, kwargs, result, receiver=before, receiver_after=after, same=result is receiver)
         return result
 
     def function(self, id: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """A watched call of anything else."""
-        result = function(*args, **kwargs)
+        result = self._run(function, args, kwargs)
         self._called(id, args, kwargs, result)
         return result
+
+    def _run(self, function: Any, args: Any, kwargs: Any) -> Any:
+        return function(*args, **kwargs) if self.bridge is None else self.bridge.call(function, *args, **kwargs)
 
     def _called(self, id: Any, args: Any, kwargs: Any, result: Any, **more: Any) -> None:
         arguments = [self._described(id, a) for a in args[:4]]

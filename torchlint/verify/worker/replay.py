@@ -23,6 +23,8 @@ from ..simdevice import RealDevice, Recorder, SimDevice, find_accelerator
 from ..simdevice.events import Event
 from ..simdevice.observer import Unobserved
 from ..simdevice.reports import Reports
+from ..standins.stage import Stage
+from . import elastic
 from .imports import RequestFinder
 from .precision import Precision
 from .probe import Enough, Probe
@@ -111,6 +113,12 @@ class Replay:
             int(request.get("cap", 200)),
             trusted,
         )
+        self._stage: Stage | None = None
+        if request.get("stage") is not None:
+            device = request.get("device") or {}
+            kind = "cpu" if device.get("how") == "absent" else str(device.get("kind") or "cuda")
+            self._stage = Stage(request["stage"], self._observer, kind, self._recorder.files)
+            self._probe.bridge = self._stage.bridge
         wanted = request.get("precision")
         underflow = int(wanted.get("underflow", 0)) if isinstance(wanted, Mapping) else 0
         self._precision = Precision(self._observer, underflow) if wanted else None
@@ -160,8 +168,15 @@ class Replay:
             "__builtins__": builtins,
             **given,
         }
+        stage = self._stage
         with _fresh_state(request), finder, self._observer, self._precision or contextlib.nullcontext():
-            exec(code, namespace)
+            if stage is None:
+                exec(code, namespace)
+                return
+            with stage.set():
+                namespace.update(stage.namespace(ast.parse(request["source"])))
+                exec(code, namespace)
+                stage.calls(namespace)
 
     def _compile(self, module: Mapping[str, Any]) -> CodeType:
         """The code of the text or of one of its modules. Raises Refused, SyntaxError."""
@@ -176,7 +191,8 @@ class Replay:
                 raise Refused(found)
         loops = [p for p in request.get("loops") or [] if p.get("module") == here]
         watch = [p for p in request.get("watch") or [] if p.get("module") == here]
-        code, unmatched = compile_text(source, path, module.get("lines"), loops, watch)
+        stretch = None if self._stage is None or module.get("trusted") else elastic.stretch
+        code, unmatched = compile_text(source, path, module.get("lines"), loops, watch, stretch)
         self._unmatched += unmatched
         return code
 
@@ -204,6 +220,9 @@ class Replay:
 
     def _seen(self) -> dict[str, Any]:
         """What was observed, in JSON."""
+        if self._stage is not None and self._stage.called and not self._request.get("loops"):
+            self._probe.iterations["calls"] = self._stage.called
+            self._probe.graphs["calls"] = []
         indices = {event: i for i, event in enumerate(self._recorder.counts)}
         precision = self._precision
         return {
@@ -217,6 +236,9 @@ class Replay:
                 for id, n in self._probe.iterations.items()
             },
             "precision": {"steps": precision.steps, "underflow": precision.underflow} if precision else None,
+            "state": self._stage.state if self._stage else {},
+            "assumed": list(self._stage.maker.assumed) if self._stage else [],
+            "skipped": self._stage.bridge.skips if self._stage else [],
             "device": self._device,
             "torch": torch.__version__,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -17,11 +17,17 @@ def compile_text(
     lines: Mapping[str, int] | None,
     loops: Sequence[Mapping[str, Any]] = (),
     watch: Sequence[Mapping[str, Any]] = (),
+    stretch: Callable[[ast.Module], ast.Module] | None = None,
 ) -> tuple[CodeType, list[str]]:
-    """Code with its probes, and the ids of probes that found no place. Raises SyntaxError."""
+    """Code with its probes, and the ids of probes that found no place. Raises SyntaxError.
+
+    `stretch`: changes the tree once the probes are in it.
+    """
     tree = ast.parse(source, path)
     probes = Instrumentation(source, loops, watch)
     tree = probes.apply(tree)
+    if stretch is not None:
+        tree = stretch(tree)
     _relocate(tree, lines)
     return compile(tree, path, "exec", dont_inherit=True), probes.unmatched
 

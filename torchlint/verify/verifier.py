@@ -1,0 +1,238 @@
+"""Findings → verdicts: each is replayed as its rule's probe asks, piece after piece, until something is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torchlint import cache as store
+from torchlint.check import read
+from torchlint.findings import Finding, Verdict
+from torchlint.rule import Rule
+from torchlint.source import Program, Unreadable
+from torchlint.verify.plan import Piece, Source
+from torchlint.verify.plan.scope import interval
+from torchlint.verify.pool import Interpreter, Pool
+from torchlint.verify.probes import INCONCLUSIVE, Ask, Probe, Said, Site
+from torchlint.verify.protocol import Answer, Device, Request
+
+#: Of the words on what was assumed, as many are kept.
+_MOST_ASSUMED = 8
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class _Case:
+    """A finding under way: the pieces that are left to try, and the answers of the piece that is being tried."""
+
+    finding: Finding
+    probe: Probe
+    source: Source
+    site: Site
+    pieces: list[Piece]
+    key: str = ""
+    asks: tuple[Ask, ...] = ()
+    piece: Piece | None = None
+    answers: tuple[Answer, ...] = ()
+    best: Verdict | None = None
+
+    def next_request(self) -> Request | None:
+        """The next replay of it; None where nothing is left to try."""
+        if self.piece is None or len(self.answers) >= len(self.asks):
+            if not self.pieces:
+                return None
+            self.piece, self.answers = self.pieces.pop(0), ()
+        return self.source.request(self.piece, self.asks[len(self.answers)], self.site)
+
+
+class Verifier:
+    """Replays findings; a context manager that ends its workers. They start with the first replay.
+
+    rules: by code; those without a probe have no verdict. cache: where verdicts are kept, or None.
+    Raises NoInterpreter, from `verify`, where no worker starts.
+    """
+
+    def __init__(
+        self,
+        interpreter: Interpreter,
+        rules: Mapping[str, type[Rule]],
+        *,
+        root: Path,
+        jobs: int = 2,
+        cache: store.Cache | None = None,
+    ) -> None:
+        self._interpreter = interpreter
+        self._pool = Pool(interpreter, jobs=jobs)
+        self._rules, self._root, self._cache = rules, root, cache
+        self._device: Device | None = None
+        self._identity: str | None = None
+
+    def __enter__(self) -> Verifier:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pool.close()
+
+    def verify(
+        self, findings: Sequence[tuple[Finding, bytes]], progress: Progress | None = None
+    ) -> list[Finding]:
+        """The findings, each with its verdict. The bytes are those of its file, which its place refers to."""
+        done: dict[int, Finding] = {}
+        cases: dict[int, _Case] = {}
+        sources: dict[str, tuple[Source, Program] | None] = {}
+        for i, (finding, data) in enumerate(findings):
+            case = self._case(finding, data, sources)
+            if isinstance(case, _Case):
+                known = self._recall(case)
+                if known is None:
+                    cases[i] = case
+                    continue
+                case = replace(finding, verdict=known)
+            done[i] = case
+        while cases:
+            requests = {i: case.next_request() for i, case in cases.items()}
+            for i in [i for i, request in requests.items() if request is None]:
+                done[i] = self._conclude(cases.pop(i))
+            indices = [i for i in requests if i in cases]
+            batch = [request for i in indices if (request := requests[i]) is not None]
+            for position, answer in self._pool.replay([self._placed(r) for r in batch]):
+                i = indices[position]
+                if self._settles(cases[i], answer):
+                    done[i] = self._conclude(cases.pop(i))
+                if progress is not None:
+                    progress(len(done), len(findings))
+        return [done[i] for i in sorted(done)]
+
+    def _placed(self, request: Request) -> Request:
+        """On the accelerator of this machine if there is one."""
+        if request.device.how != "simulated":
+            return request
+        if self._device is None:
+            self._device = self._find_device()
+        return replace(request, device=self._device)
+
+    def _find_device(self) -> Device:
+        return Device()
+
+    # ---- one finding ---------------------------------------------------------------------------------------
+
+    def _case(
+        self, finding: Finding, data: bytes, sources: dict[str, tuple[Source, Program] | None]
+    ) -> _Case | Finding:
+        rule = self._rules.get(finding.code)
+        probe = getattr(rule, "probe", None)
+        if not isinstance(probe, Probe):
+            return finding
+        if finding.path not in sources:
+            try:
+                program = read(data, finding.path)
+                sources[finding.path] = Source(program.text, finding.path, self._root), program
+            except Unreadable:
+                sources[finding.path] = None
+        known = sources[finding.path]
+        if known is None or known[0].tree is None:
+            verdict = Verdict(INCONCLUSIVE, "none", "the file can't be read by the Python that runs torchlint")
+            return replace(finding, verdict=verdict)
+        source, program = known
+        site = site_of(finding, source, program)
+        asks = probe.asks(site)
+        pieces = list(source.pieces(site))
+        case = _Case(finding, probe, source, site, pieces, asks=asks)
+        case.key = self._key(case)
+        return case
+
+    def _settles(self, case: _Case, answer: Answer) -> bool:
+        """Take an answer in; whether the finding is decided."""
+        case.answers = (*case.answers, answer)
+        said = case.probe.judge(case.answers, case.site)
+        more = len(case.answers) < len(case.asks)
+        if said.status == INCONCLUSIVE and more:
+            return False
+        assert case.piece is not None
+        verdict = _verdict(said, case.piece, case.answers)
+        if said.status != INCONCLUSIVE:
+            case.best = verdict
+            return True
+        if case.best is None or "never came" in case.best.evidence:
+            case.best = verdict
+        return False
+
+    def _conclude(self, case: _Case) -> Finding:
+        nothing = Verdict(INCONCLUSIVE, "none", "nothing here can be run by itself")
+        verdict = case.best or nothing
+        if self._cache is not None:
+            self._cache.put(case.key, [verdict.status, verdict.device, verdict.evidence, list(verdict.assumed)])
+        return replace(case.finding, verdict=verdict)
+
+    # ---- the cache -----------------------------------------------------------------------------------------
+
+    def _key(self, case: _Case) -> str:
+        """All that a verdict depends on: the code, the probe, torch and the device."""
+        if self._cache is None:
+            return ""
+        if self._identity is None:
+            self._identity = store.key(store.program(()), self._interpreter.path, self._pool.torch_version())
+        modules = [f"{m.name} {m.source}" for m in case.source.imports.modules]
+        return store.key(
+            "verdict", self._identity, case.finding.code, case.probe.key(), repr(case.site), case.source.text, *modules
+        )
+
+    def _recall(self, case: _Case) -> Verdict | None:
+        entry = self._cache.get(case.key) if self._cache is not None else None
+        try:
+            status, device, evidence, assumed = entry
+            return Verdict(str(status), str(device), str(evidence), tuple(map(str, assumed)))
+        except (TypeError, ValueError):
+            return None
+
+
+def _verdict(said: Said, piece: Piece, answers: Sequence[Answer]) -> Verdict:
+    assumed: dict[str, None] = {piece.how: None}
+    for answer in answers:
+        assumed.update(dict.fromkeys(answer.assumed))
+    device = next((a.device for a in answers if a.device), "none")
+    if device == "none":
+        device = "no accelerator"
+    return Verdict(said.status, device, said.evidence, tuple(assumed)[:_MOST_ASSUMED])
+
+
+def site_of(finding: Finding, source: Source, program: Program) -> Site:
+    """The place of a finding in the program's text."""
+    line = _line(finding.cell, finding.range.start.line, program)
+    end = _line(finding.cell, finding.range.end.line, program)
+    rows = program.text.splitlines()
+    code = rows[line - 1][finding.range.start.column - 1 :] if 0 < line <= len(rows) else ""
+    if end == line:
+        code = code[: finding.range.end.column - finding.range.start.column]
+    also: dict[str, tuple[int, ...]] = {}
+    for related in finding.related:
+        if related.path == finding.path:
+            place = _line(related.cell, related.range.start.line, program)
+            also[related.role] = (*also.get(related.role, ()), place)
+    scope = source.scope(line)
+    assert source.tree is not None
+    return Site(
+        source.path, line, max(line, end), finding.range.start.column - 1, code.strip(), finding.message, also,
+        interval(scope, source.tree), scope.loop is not None,
+    )  # fmt: skip
+
+
+def _line(cell: int | None, line: int, program: Program) -> int:
+    """The line of the program's text; findings in a notebook count within their cell."""
+    if cell is None:
+        return line
+    lines = program.lines
+    for number in range(1, len(lines) + 1):
+        start = lines.start(number)
+        found, place = program.locate(start, start)
+        if found == cell and place.start.line == line:
+            return number
+    return line
+
+
+def as_data(finding: Finding) -> Any:
+    """For tests: the verdict as a tuple."""
+    return None if finding.verdict is None else (finding.verdict.status, finding.verdict.evidence)
