@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from torchlint.verify.protocol import Answer, Device, Event, Watch
@@ -162,7 +162,7 @@ class DiscardedMoveProbe(Probe):
             changed = before["device"] != result["device"] or before["dtype"] != result["dtype"]
             if not changed:
                 continue
-            if before["device"] == after["device"] and allowed(before["marks"], ("host: ",)):
+            if before["device"] == after["device"] and before["dtype"] == after["dtype"] and allowed(before["marks"], ("host: ",)):
                 there = result["device"] if before["device"] != result["device"] else result["dtype"]
                 here = before["device"] if before["device"] != result["device"] else before["dtype"]
                 return Said(CONFIRMED, f"after the line `{source}` is still {_on(here)}; the copy {_on(there)} is gone")
@@ -175,6 +175,38 @@ class DiscardedMoveProbe(Probe):
 
 def _on(place: str) -> str:
     return place if place.startswith("torch.") else f"on {place}"
+
+
+@dataclass(frozen=True)
+class HelperProbe(Probe):
+    """A helper that moves copies: confirmed where what it was given stays and what it returns is elsewhere."""
+
+    def asks(self, site: Site) -> tuple[Ask, ...]:
+        call = Watch("move", "call", site.line, column=site.column, limit=4)
+        return (Ask(watch=(*_reach(site), call), iterations=2),)
+
+    def judge(self, answers: tuple[Answer, ...], site: Site) -> Said:
+        records = answers[0].watched.get("move", ())
+        for record in records:
+            given = _devices([*record["arguments"], *record["keywords"].values()])
+            result = _devices([record["result"]])
+            if given and result and not result & given:
+                there = ", ".join(sorted(result))
+                return Said(CONFIRMED, f"what it was given is still on {', '.join(sorted(given))}; the result on {there} is gone")
+            if given and not result:
+                return Said(REFUTED, f"it returns nothing that was moved; what it was given is on {', '.join(sorted(given))}")
+        return undecided(answers[0], site)
+
+
+def _devices(records: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Where the tensors in descriptions of values live."""
+    found: set[str] = set()
+    for record in records:
+        if "device" in record and record.get("type") != "device":
+            found.add(str(record["device"]))
+        items = record.get("items")
+        found |= _devices(items.values() if isinstance(items, Mapping) else items or ())
+    return found
 
 
 @dataclass(frozen=True)
@@ -254,9 +286,12 @@ class SyncProbe(Probe):
     #: Waits an iteration from which on it is a fault, and up to which it is none.
     often: float = 0.5
     seldom: float = 0.1
+    #: The call waits by what it is for: that it is made is enough.
+    explicit: bool = False
 
     def asks(self, site: Site) -> tuple[Ask, ...]:
-        return (Ask(watch=_reach(site), iterations=_enough(site, 12)),)
+        watch = (*_reach(site), Watch("each", "reach", site.line, limit=256))
+        return (Ask(watch=watch, iterations=_enough(site, 12)),)
 
     def judge(self, answers: tuple[Answer, ...], site: Site) -> Said:
         answer = answers[0]
@@ -266,6 +301,9 @@ class SyncProbe(Probe):
         number = sum(e.count for e in sound)
         if iterations == 0 or not reached(answer):
             return undecided(answer, site)
+        times = len(answer.watched.get("each", ()))
+        if self.explicit and times / iterations >= self.often:
+            return Said(CONFIRMED, f"the call was made {times} times in {iterations} iterations")
         if sound and number / iterations >= self.often:
             api = sound[0].via or sound[0].api
             return Said(CONFIRMED, f"`{api}` made the host wait {number} times in {iterations} iterations")
@@ -381,31 +419,44 @@ class HardcodedProbe(Probe):
 
     def asks(self, site: Site) -> tuple[Ask, ...]:
         absent = Device(how="absent", kind="none")
-        first = Ask(watch=_reach(site), iterations=2, device=absent)
-        return (first, Ask(watch=_reach(site), iterations=2, device=absent, substitute=("cuda", "cpu")))
+        watch = (*_reach(site), Watch("name", "value", site.line, column=site.column, limit=1))
+        first = Ask(watch=watch, iterations=2, device=absent)
+        return (first, replace(first, substitute=("cuda", "cpu")), replace(first, device=Device()))
 
     def judge(self, answers: tuple[Answer, ...], site: Site) -> Said:
         first = answers[0]
         error = first.exception
-        fails = error is not None and _speaks_of_devices(error.message)
-        if not fails:
-            if reached(first) and first.status == "ran":
-                warned = re.search(r"\w*Warning: [^\n]*(not available|isabling)[^\n]*", first.stderr)
-                if warned:
-                    return Said(CONFIRMED, f"without an accelerator: {_short(warned[0])}")
-                return Said(REFUTED, "it runs where no accelerator is")
+        if error is not None and _speaks_of_devices(error.message):
+            return self._fails(answers, site)
+        if not reached(first) or first.status != "ran":
             return undecided(first, site)
+        warned = re.search(r"\w*Warning: [^\n]*(not available|isabling)[^\n]*", first.stderr)
+        if warned:
+            return Said(CONFIRMED, f"without an accelerator: {_short(warned[0])}")
+        if not _evaluated(first):
+            if len(answers) > 2 and _evaluated(answers[2]):
+                return Said(REFUTED, "the code does not come to it where no accelerator is")
+            return undecided(first, site, "the replay never came to the name itself")
+        if re.match(r"[\w.]+\(", site.code) and not site.code.startswith("torch.device("):
+            return Said(REFUTED, "it runs where no accelerator is")
+        return undecided(first, site, "without an accelerator nothing failed, but nothing was seen to use it either")
+
+    def _fails(self, answers: tuple[Answer, ...], site: Site) -> Said:
+        """It fails for want of the device: is it this name's fault?"""
+        first, error = answers[0], answers[0].exception
         assert error is not None
         if len(answers) < 2:
             return undecided(first, site, "no counterfactual was run")
         second = answers[1].exception
-        same = second is not None and second.message == error.message and second.line == error.line
-        if same and not any(site.here(p, n) for p, n in error.lines):
-            return undecided(first, site, f"it fails without an accelerator, but so it does with `cpu` here: {_short(error.message)}")
-        if same:
+        if second is not None and second.message == error.message and second.line == error.line:
             return undecided(first, site, f"it fails with `cpu` here, too: {_short(error.message)}")
         where = "there" if site.here(error.path, error.line) else f"line {error.line}"
-        return Said(CONFIRMED, f"without an accelerator, {where}: {error.type}: {_short(error.message)}; with `cpu` here it gets past that")
+        failed = f"{error.type}: {_short(error.message)}"
+        return Said(CONFIRMED, f"without an accelerator, {where}: {failed}; with `cpu` in its place it gets past that")
+
+
+def _evaluated(answer: Answer) -> bool:
+    return bool(answer.watched.get("name"))
 
 
 def _speaks_of_devices(message: str) -> bool:

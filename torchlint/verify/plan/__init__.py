@@ -145,12 +145,16 @@ def _call(
     given = _numbers(function, scope, tree)
     init = next((i for c in classes[-1:] for i in _inits(c, tree)), None) if classes else None
     if init is not None:
-        stage["init"] = parameters(init, method=True, number=True)
+        stage["init"] = parameters(init, method=True, number=True, tree=tree)
     if function.name != "__init__":
-        stage["parameters"] = parameters(function, method=method, given=given)
+        stage["parameters"] = parameters(function, method=method, given=given, tree=tree)
     stage["batches_on_device"] = not _moves(function)
     where = ".".join(stage["call"])
     yield Piece(f"`{where}` was called with stand-ins", stage)
+    words = [p for p in stage.get("parameters", ()) if p[1] == "str" and p[3] is not None]
+    if words:
+        other = [(n, k, h, None if k == "str" else d) for n, k, h, d in stage["parameters"]]
+        yield Piece(f"`{where}` was called with stand-ins, and another word for `{words[0][0]}`", {**stage, "parameters": other})
     optional = [a for a in default_values(function) if _is_none(default_values(function)[a])]
     if optional and function.name != "__init__":
         full = _with_optional(function, method)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,7 @@ _ANNOTATIONS = (
 )
 _DEVICE = re.compile(r"^(?!.*(ids|count|num|type|name)).*device|^dev$|^gpu$", re.IGNORECASE)
 _NAMES = (
+    (r"^params$|^parameters$", "parameters"),
     (r"scaler$", "scaler"),
     (r"sched(uler)?$", "scheduler"),
     (r"optim|^opt$|^optimizer", "optimizer"),
@@ -65,13 +66,22 @@ class Use:
     attributes: set[str] = field(default_factory=set)
     strings: list[str] = field(default_factory=list)
     handed_to_call: bool = False
+    arrayed: bool = False
+    callees: list[tuple[str, int]] = field(default_factory=list)
 
 
-def parameters(function: ast.FunctionDef, *, method: bool, number: bool = False, given: dict[str, Any] | None = None) -> list[Parameter]:
+def parameters(
+    function: ast.FunctionDef,
+    *,
+    method: bool,
+    number: bool = False,
+    given: Mapping[str, Any] | None = None,
+    tree: ast.Module | None = None,
+) -> list[Parameter]:
     """What to hand to a function. Parameters with a default keep it.
 
     method: the first one is the object. number: what is not known is a number, as arguments of a constructor mostly
-    are. given: values for some names.
+    are. given: values for some names. tree: of the file, whose functions a parameter may be handed on to.
     """
     args = function.args
     defaults = default_values(function)
@@ -92,14 +102,16 @@ def parameters(function: ast.FunctionDef, *, method: bool, number: bool = False,
             if _DEVICE.search(a.arg) and isinstance(default, ast.Constant) and default.value is not None:
                 continue
             continue
-        kind, detail = kind_of(a, uses.get(a.arg, Use()), function, number=number)
+        kind, detail = kind_of(a, uses.get(a.arg, Use()), function, number=number, tree=tree)
         listed.append((a.arg, kind, how, detail))
     if args.vararg is not None and not positional and function.name == "forward":
         listed.append((args.vararg.arg, "tensor", "position", None))
     return listed
 
 
-def kind_of(a: ast.arg, use: Use, function: ast.FunctionDef, *, number: bool) -> tuple[str, Any]:
+def kind_of(
+    a: ast.arg, use: Use, function: ast.FunctionDef, *, number: bool = False, tree: ast.Module | None = None, depth: int = 0
+) -> tuple[str, Any]:
     """The kind of a parameter, and what more there is to say of it."""
     name = a.arg
     if a.annotation is not None:
@@ -115,6 +127,13 @@ def kind_of(a: ast.arg, use: Use, function: ast.FunctionDef, *, number: bool) ->
     for pattern, kind in _NAMES:
         if re.search(pattern, name):
             return kind, None
+    if use.arrayed:
+        return "array", None
+    if tree is not None and depth < 2:
+        for callee, position in use.callees:
+            found = _handed_on(callee, position, tree, number, depth)
+            if found is not None:
+                return found
     if use.strings:
         return "str", use.strings[0]
     if use.counted:
@@ -124,6 +143,19 @@ def kind_of(a: ast.arg, use: Use, function: ast.FunctionDef, *, number: bool) ->
     if use.computed or use.attributes & _OF_TENSORS or function.name in ("forward", "loss") or use.handed_to_call:
         return "tensor", None
     return "unknown", None
+
+
+def _handed_on(callee: str, position: int, tree: ast.Module, number: bool, depth: int) -> tuple[str, Any] | None:
+    """What a function of the file takes at that position."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == callee:
+            args = [*node.args.posonlyargs, *node.args.args]
+            args = args[1:] if args and args[0].arg in ("self", "cls") else args
+            if position < len(args):
+                a = args[position]
+                found = kind_of(a, _uses(node).get(a.arg, Use()), node, number=number, tree=tree, depth=depth + 1)
+                return None if found[0] == "unknown" else found
+    return None
 
 
 def _by_use(name: str, use: Use) -> tuple[str, Any] | None:
@@ -185,9 +217,14 @@ def _note_call(node: ast.Call, use: Any) -> None:
         u.called = True
     attr = getattr(node.func, "attr", "")
     name = getattr(node.func, "id", "")
-    for argument in node.args:
+    of_numpy = ast.unparse(node.func).startswith(("np.", "numpy."))
+    for argument in [*node.args, *(k.value for k in node.keywords)]:
+        if of_numpy and (u := use(argument)):
+            u.arrayed = True
+    for i, argument in enumerate(node.args):
         if not (u := use(argument)):
             continue
+        u.callees.append((attr or name, i))
         if attr in ("to", "device") and not u.attributes & _OF_TENSORS and not u.called:
             u.named_device = True
         elif name == "range" or attr in ("zeros", "ones", "rand", "randn", "empty", "arange", "full"):

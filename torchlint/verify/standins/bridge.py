@@ -29,6 +29,8 @@ _EVIDENCE = re.compile(
 _LOSSES = re.compile(r"loss|criterion|nll|entropy|mse|bce|energy|objective|mean|sum$", re.IGNORECASE)
 #: Their errors are evidence, too.
 _PROTOCOL = (torch.optim.Optimizer, torch.amp.GradScaler, torch.amp.autocast)
+#: Names of what may be a mapping, or an object that moves itself.
+_BATCHES = re.compile(r"batch|data|sample|item|input|encod|feature|graph", re.IGNORECASE)
 _ABSENT = object()
 
 
@@ -135,6 +137,10 @@ class Bridge:
             return value.any()
         return value
 
+    def spread(self, value: Any) -> Any:
+        """What is handed on as keywords."""
+        return value._mapped() if isinstance(value, Unknown) else value
+
     def unpack(self, value: Any, names: tuple[Any, ...]) -> Any:
         if isinstance(value, Unknown):
             return tuple(self._named(value, n) for n in names)
@@ -152,7 +158,7 @@ class Bridge:
     def _named(self, value: Unknown, name: Any) -> Any:
         if isinstance(name, tuple):
             return self.unpack(value, name)
-        return Unknown(name, self._maker) if value._tensor is None else value._as_tensor()
+        return Unknown(name, self._maker, part=True) if value._tensor is None else value._as_tensor()
 
     def items(self, value: Any, names: Any, endless: bool = True) -> Iterator[Any]:
         """What a loop goes through; items that are unknown get the names that they are bound to."""
@@ -161,7 +167,7 @@ class Bridge:
         source = value._elements(400 if endless else 3) if isinstance(value, Unknown) else iter(value)
         for item in source:
             if isinstance(item, Unknown) and isinstance(names, str) and names:
-                item = Unknown(names, self._maker, item._arguments)
+                item = Unknown(names, self._maker, item._arguments, part=not _BATCHES.search(names))
             yield self.unpack(item, names) if isinstance(names, tuple) else item
 
     def skipped(self, line: int, namespace: dict[str, Any], names: tuple[str, ...]) -> None:

@@ -163,9 +163,14 @@ class Maker:
         return self._mark(torch.device(self.kind), f"{CALLER}{name}" if caller else name)
 
     def tensor(
-        self, name: str, on: str | None = None, mark: str | None = None, shape: Any = None, like: Any = None
+        self, name: str, on: str | None = None, mark: str | None = None, shape: Any = None, part: bool = False
     ) -> torch.Tensor:
-        """A tensor as its name suggests: labels and ids are whole numbers, masks bool, all else random numbers."""
+        """A tensor as its name suggests: labels and ids are whole numbers, masks bool, all else random numbers.
+
+        part: one of those that a batch consists of.
+        """
+        if mark is None:
+            mark = f"{CALLER}{name}" if self.elements_on_device else f"host: {name}" if part else name
         on = on or (self.kind if self.elements_on_device else "cpu")
         with self._observer.quiet():
             made = self._values(name.rpartition(".")[2], shape)
@@ -173,7 +178,7 @@ class Maker:
             with self._observer.quiet():
                 made = made.to(on)
             self._place(made, on)
-        return self._mark(made, mark or (f"{CALLER}{name}" if self.elements_on_device else name))  # type: ignore[no-any-return]
+        return self._mark(made, mark)  # type: ignore[no-any-return]
 
     def _place(self, tensor: torch.Tensor, on: str) -> None:
         place = self._observer.places.of(tensor)
@@ -186,7 +191,8 @@ class Maker:
         if shape is not None:
             return torch.rand(tuple(shape))
         if _SCALARS.search(name):
-            return (torch.rand((), requires_grad=True) + 0.0) if torch.is_grad_enabled() else torch.rand(())
+            weights = [p for m in self._models for p in m.parameters()] or [torch.rand(1, requires_grad=True)]
+            return weights[0].sum() * 0.1
         if _MASKS.search(name):
             return torch.rand(BATCH, WIDTH) > 0.5
         if _LABELS.search(name):
@@ -252,8 +258,10 @@ class StandInModule(nn.Module):
         result = None
         for tensor in tensors:
             if isinstance(tensor, torch.Tensor) and tensor.numel():
-                flat = tensor.reshape(-1)[:1].to(self.weight.dtype) * self.weight
-                result = flat if result is None else result + flat
+                one = tensor.reshape(1, -1)[:, :1]
+                one = one if one.is_floating_point() else one.to(self.weight.dtype)
+                part = nn.functional.linear(one, self.weight.to(one.dtype).unsqueeze(1))[0]
+                result = part if result is None else result + part
         rows = next((t.shape[0] for t in tensors if isinstance(t, torch.Tensor) and t.dim()), 1)
         result = self.weight * 1.0 if result is None else result
         return result.unsqueeze(0).expand(rows, CLASSES) * 1.0

@@ -24,8 +24,9 @@ class Unknown:
     No `__len__` and no `__getitem__`: torch takes what has both for a sequence, and some of its C code aborts then.
     """
 
-    def __init__(self, name: str, maker: Any, arguments: tuple[Any, ...] = ()) -> None:
-        self.__dict__.update(_name=name, _maker=maker, _arguments=arguments, _parts={}, _tensor=None, _moved=None)
+    def __init__(self, name: str, maker: Any, arguments: tuple[Any, ...] = (), part: bool = False) -> None:
+        """part: it is one of the tensors that a batch was unpacked to."""
+        self.__dict__.update(_name=name, _maker=maker, _arguments=arguments, _parts={}, _tensor=None, _part=part)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -48,7 +49,7 @@ class Unknown:
 
     def _as_tensor(self) -> torch.Tensor:
         if self._tensor is None:
-            self.__dict__["_tensor"] = self._maker.tensor(self._name)
+            self.__dict__["_tensor"] = self._maker.tensor(self._name, part=self._part)
         return self._tensor  # type: ignore[no-any-return]
 
     def _as_number(self) -> Any:

@@ -78,6 +78,9 @@ class Elastic(ast.NodeTransformer):
             node.keywords = [self.visit(k) for k in node.keywords]
             return node
         self.generic_visit(node)
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                keyword.value = _at(keyword.value, "spread", keyword.value)
         return _at(node, "call", node.func, *node.args, keywords=node.keywords)
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
