@@ -8,7 +8,7 @@ from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Move, Use
 from torchlint.placement.syntax import dotted
 from torchlint.placement.values import Kind
-from torchlint.rule import NodeEdit, NodeFix, Report, Rule, confidence_of
+from torchlint.rule import NodeEdit, NodeFix, Probe, Report, Rule, confidence_of
 
 
 class DiscardedMove(Rule):
@@ -55,6 +55,7 @@ class DiscardedMove(Rule):
     code = "DEV101"
     name = "discarded-move"
     severity = Severity.ERROR
+    probe = Probe("discarded-move")
 
     def on_move(self, move: Move) -> Iterator[Report]:
         if move.use is Use.USED or move.value.kind is not Kind.TENSOR:

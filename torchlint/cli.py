@@ -17,8 +17,10 @@ from torchlint.terminal import Failure, Progress, say, write, write_bytes, write
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from torchlint.files import Source
+    from torchlint.findings import Finding
     from torchlint.report import Run
-    from torchlint.run import Outcome
+    from torchlint.run import Outcome, Plan
     from torchlint.settings import Settings
 
 #: Exit codes: nothing (bad enough) found; findings, or files that can't be checked; wrong use or our fault.
@@ -59,6 +61,9 @@ class _Options(NamedTuple):
     fix: bool
     unsafe_fixes: bool
     diff: bool
+    verify: bool
+    verify_python: str | None
+    show_refuted: bool
     select: tuple[str, ...]
     extend_select: tuple[str, ...]
     ignore: tuple[str, ...]
@@ -116,7 +121,7 @@ def _list_option(group: str, name: str, metavar: str, **kwargs: Any) -> Callable
     return _option(group, name, multiple=True, callback=_split, metavar=metavar, **kwargs)
 
 
-_FIXES, _RULES, _OUTPUT = "Fixes", "Rules", "Output"
+_FIXES, _VERIFY, _RULES, _OUTPUT = "Fixes", "Verification", "Rules", "Output"
 _FILES, _SETTINGS, _RUN, _HELP = "Files", "Settings", "Run", "Help"
 
 
@@ -127,6 +132,19 @@ _FILES, _SETTINGS, _RUN, _HELP = "Files", "Settings", "Run", "Help"
 @_option(_FIXES, "--fix", is_flag=True, help="Apply the safe fixes.")
 @_option(_FIXES, "--unsafe-fixes", is_flag=True, help="With --fix or --diff: the unsafe fixes, too.")
 @_option(_FIXES, "--diff", is_flag=True, help="Print what --fix would change, and write nothing.")
+@_option(
+    _VERIFY,
+    "--verify",
+    is_flag=True,
+    help="Run what is flagged under torch, and say whether it happens; with --fix: apply what that proves.",
+)
+@_option(
+    _VERIFY,
+    "--verify-python",
+    metavar="PYTHON",
+    help="The interpreter, with torch, to run it in.  [default: this one, or the project's .venv]",
+)
+@_option(_VERIFY, "--show-refuted", is_flag=True, help="With --verify: show refuted findings, too.")
 @_list_option(
     _RULES,
     "--select",
@@ -293,6 +311,12 @@ def _dispatch(options: _Options) -> int:
 def _check_usage(options: _Options) -> None:
     if _STDIN in options.paths and len(options.paths) > 1:
         raise Failure("`-` stands alone: standard input can't be checked together with other paths")
+    if not options.verify and (options.verify_python is not None or options.show_refuted):
+        raise Failure("--verify-python and --show-refuted go with --verify")
+    if options.verify and options.diff:
+        raise Failure("--verify proves fixes as it applies them, and goes without --diff")
+    if options.verify and _STDIN in options.paths:
+        raise Failure("--verify runs code of files, and goes without `-`")
     if options.stdin_filename is not None and options.paths != (_STDIN,):
         raise Failure("--stdin-filename names what `-` reads, and there is no `-`")
     if options.output_format == "json" and options.statistics:
@@ -399,18 +423,41 @@ def _check_paths(options: _Options, settings: Settings, cwd: str) -> int:
         return CLEAN
     if not sources and not options.quiet:
         say(f"no Python files or notebooks to check in {', '.join(paths)}")
-    from torchlint.run import Plan, check_files
+    from torchlint.run import Mode, Plan, check_files
 
+    plan = Plan(settings, _cache_folder(options, settings))
     with Progress(not options.quiet) as progress:
         outcome = check_files(
             sources,
-            Plan(settings, _cache_folder(options, settings)),
-            mode=_mode(options),
+            plan,
+            mode=Mode.CHECK if options.verify else _mode(options),
             unsafe=options.unsafe_fixes,
             jobs=options.jobs,
             progress=progress,
         )
+    if options.verify:
+        outcome = _verify(options, plan, sources, outcome)
     return _finish(options, outcome, time.monotonic() - began)
+
+
+def _verify(options: _Options, plan: Plan, sources: Sequence[Source], outcome: Outcome) -> Outcome:
+    """The outcome with verdicts; with --fix, what they prove has been fixed."""
+    from torchlint.verify.pool import NoInterpreter
+    from torchlint.verify.run import verify_outcome
+
+    try:
+        with Progress(not options.quiet, "replayed {} of {} findings") as progress:
+            return verify_outcome(
+                outcome,
+                {source.path: source for source in sources},
+                plan,
+                python=options.verify_python,
+                fix=options.fix,
+                unsafe=options.unsafe_fixes,
+                progress=progress,
+            )
+    except NoInterpreter as error:
+        raise Failure(str(error)) from error
 
 
 def _check_stdin(options: _Options, settings: Settings, cwd: str) -> int:
@@ -462,13 +509,19 @@ def _cache_folder(options: _Options, settings: Settings) -> str | None:
 
 def _finish(options: _Options, outcome: Outcome, seconds: float, report_to_stderr: bool = False) -> int:
     """Write the report and say how to exit."""
-    from torchlint.report import Run, count
+    from torchlint.report import Run, count, without_refuted
     from torchlint.run import Mode
 
     mode = _mode(options)
     changed = [checked for checked in outcome.checked if checked.fixed]
+    results = tuple(checked.result for checked in outcome.checked)
+    hidden: tuple[Finding, ...] = ()
+    if options.verify and not options.show_refuted:
+        results, hidden = without_refuted(results)
     run = Run(
-        results=tuple(checked.result for checked in outcome.checked),
+        results=results,
+        hidden=hidden,
+        verified=options.verify,
         texts={c.result.path: c.data for c in outcome.checked if c.data is not None},
         files=outcome.files,
         seconds=seconds,
@@ -494,12 +547,13 @@ def _exit_code(options: _Options, run: Run) -> int:
         return FAILURE
     if options.exit_zero:
         return CLEAN
-    if not errors and not any(run.findings):
+    found = [f for f in run.findings if f.verdict is None or f.verdict.status != "refuted"]
+    if not errors and not found:
         return CLEAN
     from torchlint.findings import Severity
 
     least = Severity(options.fail_on).rank
-    return FINDINGS if errors or any(f.severity.rank >= least for f in run.findings) else CLEAN
+    return FINDINGS if errors or any(f.severity.rank >= least for f in found) else CLEAN
 
 
 def _report(options: _Options, run: Run, stream: IO[str]) -> None:

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from torchlint.findings import Confidence, Safety, Severity
 
@@ -86,6 +87,17 @@ class RuleContext:
         return self.module.code_for_node(node).strip()
 
 
+class Probe(NamedTuple):
+    """What a replay looks for to confirm or refute a rule's findings.
+
+    kind: one of `torchlint.verify.probes.KINDS`, which is not loaded before something is replayed. options: fields
+    of it.
+    """
+
+    kind: str
+    options: Mapping[str, Any] = MappingProxyType({})
+
+
 class Rule:
     """A rule listens to events by methods named after them, `on_move`, `on_mix`, …, and yields reports.
 
@@ -105,6 +117,8 @@ class Rule:
     triggers: ClassVar[tuple[bytes, ...]] = ()
     #: What [tool.torchlint.rules.CODE] may set: each option with its default, whose type the value must have.
     options: ClassVar[Mapping[str, Any]] = {}
+    #: How `--verify` tells whether a finding is real; without one its findings have no verdict.
+    probe: ClassVar[Probe | None] = None
 
     def __init__(self, context: RuleContext) -> None:
         self.context = context

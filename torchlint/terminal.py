@@ -67,7 +67,8 @@ class Progress:
     _AFTER = 1.0
     _EVERY = 0.1
 
-    def __init__(self, wanted: bool) -> None:
+    def __init__(self, wanted: bool, words: str = "checked {} of {} files") -> None:
+        self._words = words
         self._wanted = wanted and sys.stderr.isatty()
         self._next = time.monotonic() + self._AFTER
         self._shown = False
@@ -83,4 +84,4 @@ class Progress:
         if self._wanted and time.monotonic() >= self._next:
             self._next = time.monotonic() + self._EVERY
             self._shown = True
-            click.echo(f"\r\x1b[Kchecked {done} of {total} files", nl=False, err=True)
+            click.echo(f"\r\x1b[K{self._words.format(done, total)}", nl=False, err=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ class Run:
     files: how many files were checked, those skipped for want of a trigger too.
     fixed, fixed_files: how many fixes were applied, and to how many files.
     unsafe_fixes: unsafe fixes were asked for, and count as fixable.
+    verified: findings were replayed. hidden: those that this refuted, where they are not to be shown.
     """
 
     results: tuple[FileResult, ...] = ()
@@ -28,11 +29,31 @@ class Run:
     fixed: int = 0
     fixed_files: int = 0
     unsafe_fixes: bool = False
+    verified: bool = False
+    hidden: tuple[Finding, ...] = ()
 
     @property
     def findings(self) -> Iterator[Finding]:
         for result in self.results:
             yield from result.findings
+
+
+def without_refuted(results: Iterable[FileResult]) -> tuple[tuple[FileResult, ...], tuple[Finding, ...]]:
+    """The results without the findings that a replay refuted, and these."""
+    kept, hidden = [], []
+    for result in results:
+        refuted = [f for f in result.findings if f.verdict is not None and f.verdict.status == "refuted"]
+        hidden += refuted
+        left = tuple(f for f in result.findings if f not in refuted)
+        kept.append(replace(result, findings=left) if refuted else result)
+    return tuple(kept), tuple(hidden)
+
+
+def verdicts(findings: Iterable[Finding]) -> str:
+    """How many findings were confirmed, refuted, and left open, in words; empty without verdicts."""
+    statuses = [f.verdict.status for f in findings if f.verdict is not None]
+    words = ("confirmed", "inconclusive", "refuted")
+    return ", ".join(f"{statuses.count(word)} {word}" for word in words if word in statuses)
 
 
 def render(run: Run, kind: str, color: bool = False) -> str:
@@ -68,6 +89,19 @@ def fixable(findings: Iterable[Finding], safety: Safety) -> int:
 
 def closing(run: Run) -> str:
     """The sentence that ends a report: what was found, fixed, and can be fixed."""
+    return _closing(run) + _replayed(run)
+
+
+def _replayed(run: Run) -> str:
+    """What the replays came to."""
+    said = verdicts([*run.findings, *run.hidden]) if run.verified else ""
+    if not said:
+        return ""
+    shown = " (hidden; --show-refuted shows them)" if run.hidden else ""
+    return f" Replays: {said}{shown}."
+
+
+def _closing(run: Run) -> str:
     found = list(run.findings)
     files = len({finding.path for finding in found})
     errors = sum(len(result.errors) for result in run.results)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 
-from torchlint.findings import Confidence, Finding, Fix, Safety
+from torchlint.findings import Confidence, Finding, Fix, Safety, Verdict
 from torchlint.report import Run, file_place, place
 from torchlint.report.paint import SEVERITY, Paint
 from torchlint.report.snippet import Mark
@@ -16,6 +17,9 @@ _FIX_WORDS = {
     Safety.UNSAFE: "unsafe: needs --unsafe-fixes",
     Safety.DISPLAY: "by hand",
 }
+
+
+_STATUS = {"confirmed": "red", "refuted": "green"}
 
 
 def render(run: Run, color: bool = False) -> str:
@@ -47,12 +51,22 @@ def _finding(finding: Finding, texts: Texts, paint: Paint) -> Iterator[str]:
             yield from (f"{' ' * gutter} {paint('blue', '=')} {m.words}" for m in marks if m.words)
     margin = f"{' ' * gutter} {paint('blue', '=')}"
     if finding.verdict is not None:
-        verdict = finding.verdict
-        yield f"{margin} {paint('bold', 'replay')}: {verdict.status} on {verdict.device}: {verdict.evidence}"
+        yield from _verdict(finding.verdict, margin, gutter, paint)
     if finding.confidence is Confidence.POSSIBLE:
         yield f"{margin} {paint('bold', 'note')}: possible, not certain"
     if finding.fix is not None:
         yield f"{margin} {paint('green', 'fix')}: {_fix(finding.fix)}"
+
+
+def _verdict(verdict: Verdict, margin: str, gutter: int, paint: Paint) -> Iterator[str]:
+    """What a replay said: what happened, then what was run, and what that took for granted."""
+    status = paint(_STATUS.get(verdict.status, "bold"), verdict.status)
+    yield f"{margin} {paint('bold', 'replay')}: {status} on {verdict.device}: {verdict.evidence}"
+    if verdict.assumed:
+        how, *assumed = verdict.assumed
+        words = f"{how}; {'; '.join(assumed)}" if assumed else how
+        lead = " " * (gutter + 3)
+        yield from wrap(words, 110, initial_indent=lead, subsequent_indent=lead)
 
 
 def _fix(fix: Fix) -> str:

@@ -30,6 +30,7 @@ def render(run: Run, color: bool = False) -> str:
             "findings": len(findings),
             "fixable": fixable(found, Safety.SAFE) + run.unsafe_fixes * fixable(found, Safety.UNSAFE),
             "suppressed": sum(result.suppressed for result in run.results),
+            **({"refuted": len(run.hidden)} if run.verified else {}),
             "seconds": round(run.seconds, 3),
         },
     }

@@ -1,6 +1,6 @@
 """What would confirm a finding and what would refute it: the probes that rules declare beside their code.
 
-A rule says `probe = SyncProbe()` and no more. A probe asks for a replay (`ask`) and reads its answer (`judge`).
+A rule says `probe = Probe("sync")` and no more. A probe asks for a replay (`ask`) and reads its answer (`judge`).
 Evidence counts only if it rests on nothing but code that ran, and on what the finding itself assumes of the caller:
 marks that start with `caller: `. Whatever else was stood in for never confirms.
 """
@@ -10,15 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
+from torchlint.rule import Rule
 from torchlint.verify.protocol import Answer, Device, Event, Watch
 
 CONFIRMED, REFUTED, INCONCLUSIVE = "confirmed", "refuted", "inconclusive"
 #: Marks of what the finding itself assumes; `standins/makers.py` has it, too, for the other side of the pipe.
 CALLER = "caller: "
 _DEVICE_ERRORS = re.compile(
-    r"same device|Input type|device type tensor to numpy|not compiled with|linked with support|Attempting to deserialize"
+    r"same device|Input type|device type tensor to numpy|not compiled with|linked with support"
+    r"|Attempting to deserialize"
 )
 
 
@@ -49,6 +52,10 @@ class Site:
         return path == self.path and line in self.lines
 
 
+#: The accelerator of this machine, or a simulated one.
+_HERE = Device()
+
+
 @dataclass(frozen=True)
 class Ask:
     """What a probe wants of a replay."""
@@ -58,7 +65,7 @@ class Ask:
     graph: bool = False
     precision: bool = False
     underflow: int = 0
-    device: Device = Device()
+    device: Device = _HERE
     substitute: tuple[str, str] | None = None
 
 
@@ -147,30 +154,51 @@ class DiscardedMoveProbe(Probe):
     """Confirmed where the receiver stays and the result is elsewhere; refuted where the receiver moved itself."""
 
     def asks(self, site: Site) -> tuple[Ask, ...]:
-        call = Watch("move", "call", site.line, column=site.column, limit=4)
-        return (Ask(watch=(*_reach(site), call), iterations=2),)
+        watch = [*_reach(site), Watch("move", "call", site.line, text=_call_of(site), limit=4)]
+        source = _receiver(site)
+        if re.fullmatch(r"[\w.]+(\[[\w'\"]+\])?", source):
+            watch.append(Watch("after", "after", site.end, expression=source, limit=4))
+        return (Ask(watch=tuple(watch), iterations=2),)
 
     def judge(self, answers: tuple[Answer, ...], site: Site) -> Said:
         records = [r for r in answers[0].watched.get("move", ()) if r.get("receiver")]
-        source = site.code.partition(".to(")[0] if ".to(" in site.code else site.code.rpartition(".")[0]
-        for record in records:
+        later = [r.get("value", {}) for r in answers[0].watched.get("after", ())]
+        source = _receiver(site)
+        looped = "loop" in site.message or "iterated" in site.message
+        for i, record in enumerate(records):
             before, after, result = record["receiver"], record["receiver_after"], record["result"]
-            if before["type"] == "Module" or (before["type"] == "Optimizer"):
+            if before["type"] in ("Module", "Optimizer"):
                 return Said(REFUTED, f"`{source}` is a module, and a module's `.to` moves it in place")
             if before["type"] not in ("Tensor", "Parameter") or result["type"] not in ("Tensor", "Parameter"):
                 continue
-            changed = before["device"] != result["device"] or before["dtype"] != result["dtype"]
-            if not changed:
+            what = "device" if before["device"] != result["device"] else "dtype"
+            if before[what] == result[what]:
                 continue
-            if before["device"] == after["device"] and before["dtype"] == after["dtype"] and allowed(before["marks"], ("host: ",)):
-                there = result["device"] if before["device"] != result["device"] else result["dtype"]
-                here = before["device"] if before["device"] != result["device"] else before["dtype"]
-                return Said(CONFIRMED, f"after the line `{source}` is still {_on(here)}; the copy {_on(there)} is gone")
+            held = after if looped or i >= len(later) else later[i]
+            if held.get(what) == result[what]:
+                return Said(REFUTED, f"after the line `{source}` is {_on(result[what])}")
+            if held.get(what) == before[what] and allowed(before["marks"], ("host: ",)):
+                here, there = _on(before[what]), _on(result[what])
+                kept = "what is iterated over" if looped else f"`{source}`"
+                return Said(CONFIRMED, f"after the line {kept} is still {here}; the copy {there} is gone")
         if records and all(r["receiver"].get("type") in ("Tensor", "Parameter") for r in records):
             marks = {m for r in records for m in r["receiver"]["marks"]}
             if allowed(marks):
-                return Said(REFUTED, f"`{source}` is {_on(records[0]['receiver']['device'])} already: nothing is lost")
+                return Said(
+                    REFUTED, f"`{source}` is {_on(records[0]['receiver']['device'])} already: nothing is lost"
+                )
         return undecided(answers[0], site, f"what `{source}` is was stood in for")
+
+
+def _call_of(site: Site) -> str:
+    """The call of the finding, without the name that its result may be bound to."""
+    return re.sub(r"^[\w.]+\s*=\s*(?!=)", "", site.code)
+
+
+def _receiver(site: Site) -> str:
+    """What is moved, as it is written."""
+    match = re.match(r"(?:[\w.]+\s*=\s*)?(.+?)\.\w+\(", site.code)
+    return match[1] if match else site.code
 
 
 def _on(place: str) -> str:
@@ -182,7 +210,7 @@ class HelperProbe(Probe):
     """A helper that moves copies: confirmed where what it was given stays and what it returns is elsewhere."""
 
     def asks(self, site: Site) -> tuple[Ask, ...]:
-        call = Watch("move", "call", site.line, column=site.column, limit=4)
+        call = Watch("move", "call", site.line, text=_call_of(site), limit=4)
         return (Ask(watch=(*_reach(site), call), iterations=2),)
 
     def judge(self, answers: tuple[Answer, ...], site: Site) -> Said:
@@ -192,9 +220,15 @@ class HelperProbe(Probe):
             result = _devices([record["result"]])
             if given and result and not result & given:
                 there = ", ".join(sorted(result))
-                return Said(CONFIRMED, f"what it was given is still on {', '.join(sorted(given))}; the result on {there} is gone")
+                return Said(
+                    CONFIRMED,
+                    f"what it was given is still on {', '.join(sorted(given))}; the result on {there} is gone",
+                )
             if given and not result:
-                return Said(REFUTED, f"it returns nothing that was moved; what it was given is on {', '.join(sorted(given))}")
+                return Said(
+                    REFUTED,
+                    f"it returns nothing that was moved; what it was given is on {', '.join(sorted(given))}",
+                )
         return undecided(answers[0], site)
 
 
@@ -235,9 +269,18 @@ class MixProbe(Probe):
             if said is not None:
                 return said
         error = answer.exception
-        if error is not None and not error.gap and site.here(error.path, error.line) and _DEVICE_ERRORS.search(error.message):
+        if (
+            error is not None
+            and not error.gap
+            and site.here(error.path, error.line)
+            and _DEVICE_ERRORS.search(error.message)
+        ):
             return Said(CONFIRMED, _raised(answer, site))
-        if answer.status in ("crashed", "refused") or not reached(answer) or (error is not None and error.gap):
+        if (
+            answer.status in ("crashed", "refused")
+            or not reached(answer)
+            or (error is not None and error.gap)
+        ):
             return undecided(answer, site)
         created = [e for e in _at(answer.of("create"), site) if e.detail.get("reason") != "template"]
         if created and all(e.target != "cpu" for e in created) and all(allowed(e.marks) for e in created):
@@ -253,12 +296,18 @@ class MixProbe(Probe):
         related = {line for lines in site.also.values() for line in lines}
         at_site = site.here(event.path, event.line)
         from_site = any(line in site.lines for line in event.origins)
-        if at_site or (self.origins and from_site) or (event.line in related and related & set(event.origins)):
+        if (
+            at_site
+            or (self.origins and from_site)
+            or (event.line in related and related & set(event.origins))
+        ):
             return True
         return None
 
     def _rests_on_bridges(self, answer: Answer) -> bool:
-        return any("does not fit" in words or "unknown" in words or "left out" in words for words in answer.assumed)
+        return any(
+            "does not fit" in words or "unknown" in words or "left out" in words for words in answer.assumed
+        )
 
     def _copied(self, answer: Answer, site: Site) -> Said | None:
         """Whether what is made at the line is copied to the device over and over."""
@@ -281,7 +330,7 @@ class MixProbe(Probe):
 
 @dataclass(frozen=True)
 class SyncProbe(Probe):
-    """Confirmed where the line makes the host wait as often as the loop turns; refuted where it seldom or never does."""
+    """Confirmed where the host waits about as often as the loop turns; refuted where it seldom or never does."""
 
     #: Waits an iteration from which on it is a fault, and up to which it is none.
     often: float = 0.5
@@ -315,7 +364,9 @@ class SyncProbe(Probe):
             if not waits and any(f.startswith("what has") for f in answer.assumed):
                 return undecided(answer, site)
             return Said(REFUTED, f"the host waited here {number} times in {iterations} iterations")
-        return Said(INCONCLUSIVE, f"the host waited here {number} times in {iterations} iterations: now and then")
+        return Said(
+            INCONCLUSIVE, f"the host waited here {number} times in {iterations} iterations: now and then"
+        )
 
 
 def _enough(site: Site, least: int) -> int:
@@ -336,10 +387,15 @@ class GraphProbe(Probe):
         if not reached(answer) or len(sizes) < 4:
             return undecided(answer, site)
         later = sizes[1:]
-        if all(b > a for a, b in zip(later, later[1:])):  # noqa: B905
-            return Said(CONFIRMED, f"the graph kept alive grew from {sizes[0]} to {sizes[-1]} nodes in {len(sizes)} iterations")
+        if all(b > a for a, b in pairwise(later)):
+            return Said(
+                CONFIRMED,
+                f"the graph kept alive grew from {sizes[0]} to {sizes[-1]} nodes in {len(sizes)} iterations",
+            )
         if max(later) <= later[0]:
-            return Said(REFUTED, f"the graph kept alive stayed at {sizes[-1]} nodes in {len(sizes)} iterations")
+            return Said(
+                REFUTED, f"the graph kept alive stayed at {sizes[-1]} nodes in {len(sizes)} iterations"
+            )
         return undecided(answer, site, "the graph kept alive grew in some iterations")
 
 
@@ -421,7 +477,7 @@ class HardcodedProbe(Probe):
         absent = Device(how="absent", kind="none")
         watch = (*_reach(site), Watch("name", "value", site.line, column=site.column, limit=1))
         first = Ask(watch=watch, iterations=2, device=absent)
-        return (first, replace(first, substitute=("cuda", "cpu")), replace(first, device=Device()))
+        return (first, replace(first, substitute=("cuda", "cpu")), replace(first, device=_HERE))
 
     def judge(self, answers: tuple[Answer, ...], site: Site) -> Said:
         first = answers[0]
@@ -439,7 +495,9 @@ class HardcodedProbe(Probe):
             return undecided(first, site, "the replay never came to the name itself")
         if re.match(r"[\w.]+\(", site.code) and not site.code.startswith("torch.device("):
             return Said(REFUTED, "it runs where no accelerator is")
-        return undecided(first, site, "without an accelerator nothing failed, but nothing was seen to use it either")
+        return undecided(
+            first, site, "without an accelerator nothing failed, but nothing was seen to use it either"
+        )
 
     def _fails(self, answers: tuple[Answer, ...], site: Site) -> Said:
         """It fails for want of the device: is it this name's fault?"""
@@ -452,7 +510,9 @@ class HardcodedProbe(Probe):
             return undecided(first, site, f"it fails with `cpu` here, too: {_short(error.message)}")
         where = "there" if site.here(error.path, error.line) else f"line {error.line}"
         failed = f"{error.type}: {_short(error.message)}"
-        return Said(CONFIRMED, f"without an accelerator, {where}: {failed}; with `cpu` in its place it gets past that")
+        return Said(
+            CONFIRMED, f"without an accelerator, {where}: {failed}; with `cpu` in its place it gets past that"
+        )
 
 
 def _evaluated(answer: Answer) -> bool:
@@ -460,7 +520,13 @@ def _evaluated(answer: Answer) -> bool:
 
 
 def _speaks_of_devices(message: str) -> bool:
-    return re.search(r"not compiled with|linked with support|NVIDIA driver|No .*GPU|CUDA|cuda|mps|xpu|Cannot access accelerator", message) is not None
+    return (
+        re.search(
+            r"not compiled with|linked with support|NVIDIA driver|No .*GPU|CUDA|cuda|mps|xpu|Cannot access accelerator",
+            message,
+        )
+        is not None
+    )
 
 
 # ---- mixed precision ---------------------------------------------------------------------------------------
@@ -480,13 +546,19 @@ class UnderflowProbe(Probe):
 
     def judge(self, answers: tuple[Answer, ...], site: Site) -> Said:
         answer = answers[0]
-        entered = [e for _, e in answer.sequence if e.kind == "autocast" and e.api == "enter" and e.detail.get("enabled")]
+        entered = [
+            e
+            for _, e in answer.sequence
+            if e.kind == "autocast" and e.api == "enter" and e.detail.get("enabled")
+        ]
         backward = [e for _, e in answer.sequence if e.kind == "backward"]
         here = [e for e in entered if site.here(e.path, e.line)] or entered
         if not reached(answer):
             return undecided(answer, site)
         if here and all("float16" not in str(e.detail.get("dtype")).replace("bfloat16", "") for e in here):
-            return Said(REFUTED, f"autocast runs in {here[0].detail.get('dtype')}, which has the range of float32")
+            return Said(
+                REFUTED, f"autocast runs in {here[0].detail.get('dtype')}, which has the range of float32"
+            )
         if backward and all(float(e.detail.get("factor", 1.0)) > 1.0 for e in backward):
             return Said(REFUTED, f"the loss is scaled by {backward[0].detail['factor']:g} before backward")
         if not backward:
@@ -498,7 +570,10 @@ class UnderflowProbe(Probe):
         worst = max(lost, default=0.0)
         if worst >= self.least:
             elements = max(int(m["elements"]) for m in measured)
-            return Said(CONFIRMED, f"{worst:.1%} of {elements} gradients become zero, and don't with the loss scaled by 65536")
+            return Said(
+                CONFIRMED,
+                f"{worst:.1%} of {elements} gradients become zero, and don't with the loss scaled by 65536",
+            )
         unscaled = sum(e.count for e in backward if float(e.detail.get("factor", 1.0)) == 1.0)
         low = sum(int(e.detail.get("low", 0)) for e in backward)
         if low:
@@ -507,7 +582,9 @@ class UnderflowProbe(Probe):
                 f"{len(backward)} backward passes through {low} casts to float16 were not scaled; on this data "
                 f"{worst:.2%} of the gradients became zero, under the {self.least:.1%} that would confirm it",
             )
-        return undecided(answer, site, f"{unscaled} backward passes were not scaled, but held no cast to float16")
+        return undecided(
+            answer, site, f"{unscaled} backward passes were not scaled, but held no cast to float16"
+        )
 
 
 @dataclass(frozen=True)
@@ -525,11 +602,21 @@ class ScalerProbe(Probe):
         steps = (answer.precision or {}).get("steps") or []
         for step in steps:
             if float(step["factor"]) > 1.0 and step["line"] in {*site.lines, *_all(site)}:
-                return Said(CONFIRMED, f"line {step['line']}: the optimizer steps with gradients {step['factor']:g} times too large")
+                return Said(
+                    CONFIRMED,
+                    f"line {step['line']}: the optimizer steps with gradients {step['factor']:g} times too large",
+                )
         events = [e for _, e in answer.sequence]
         for event in events:
-            if event.kind == "gradient" and float(event.detail.get("factor", 1)) > 1 and site.here(event.path, event.line):
-                return Said(CONFIRMED, f"gradients are clipped while they are {event.detail['factor']:g} times too large")
+            if (
+                event.kind == "gradient"
+                and float(event.detail.get("factor", 1)) > 1
+                and site.here(event.path, event.line)
+            ):
+                return Said(
+                    CONFIRMED,
+                    f"gradients are clipped while they are {event.detail['factor']:g} times too large",
+                )
         doubled = _stepped_twice(answer, site)
         if doubled:
             return Said(CONFIRMED, doubled)
@@ -538,12 +625,19 @@ class ScalerProbe(Probe):
         scalers = [e for e in events if e.kind == "scaler"]
         if scalers and not any(e.detail.get("enabled") for e in scalers):
             return Said(REFUTED, "the scaler is disabled, and its calls do nothing")
-        if scalers and any(e.kind == "step" for e in events) and any(site.here(e.path, e.line) for e in events):
+        if (
+            scalers
+            and any(e.kind == "step" for e in events)
+            and any(site.here(e.path, e.line) for e in events)
+        ):
             return Said(REFUTED, "all steps were made with unscaled gradients, and nothing was raised")
         return undecided(answer, site)
 
 
-_PROTOCOL_ERRORS = re.compile(r"has already been called|No inf checks|unscale_\(\) is being called after|Attempting to unscale|update\(\)|GradScaler|inf checks")
+_PROTOCOL_ERRORS = re.compile(
+    r"has already been called|No inf checks|unscale_\(\) is being called after|Attempting to unscale|update\(\)"
+    r"|GradScaler|inf checks"
+)
 
 
 def _all(site: Site) -> set[int]:
@@ -557,7 +651,9 @@ def _stepped_twice(answer: Answer, site: Site) -> str:
         if event.kind == "backward":
             before = None
         elif event.kind == "step":
-            if before is not None and site.here(event.path, event.line) != site.here(before.path, before.line):
+            if before is not None and site.here(event.path, event.line) != site.here(
+                before.path, before.line
+            ):
                 return f"the gradients that line {before.line} applied are applied again in line {event.line}"
             before = event
     return ""
@@ -576,7 +672,11 @@ class AutocastProbe(Probe):
         if error is not None and not error.gap and any(site.here(p, n) for p, n in error.lines):
             if re.search(r"autocast|dtype|type", error.message):
                 return Said(CONFIRMED, _raised(answer, site))
-        entered = [e for _, e in answer.sequence if e.kind == "autocast" and e.api == "enter" and site.here(e.path, e.line)]
+        entered = [
+            e
+            for _, e in answer.sequence
+            if e.kind == "autocast" and e.api == "enter" and site.here(e.path, e.line)
+        ]
         if not entered:
             return undecided(answer, site)
         event = entered[0]
@@ -586,7 +686,9 @@ class AutocastProbe(Probe):
         backward = [e for e in answer.events if e.kind == "backward" and site.here(e.path, e.line)]
         if backward:
             return Said(CONFIRMED, "backward runs inside of autocast")
-        return undecided(answer, site, f"autocast casts to {event.detail.get('dtype')} on {event.detail.get('device')}")
+        return undecided(
+            answer, site, f"autocast casts to {event.detail.get('dtype')} on {event.detail.get('device')}"
+        )
 
 
 # ---- comparisons, loading ----------------------------------------------------------------------------------
@@ -612,12 +714,22 @@ class ValueProbe(Probe):
         if not seen[0]:
             return undecided(answers[0], site)
         first = seen[0][0]
-        if first.get("type") in ("builtin_function_or_method", "function", "method", "functools._lru_cache_wrapper"):
-            return Said(CONFIRMED, f"`{site.code}` is a function, which is true with and without an accelerator")
+        if first.get("type") in (
+            "builtin_function_or_method",
+            "function",
+            "method",
+            "functools._lru_cache_wrapper",
+        ):
+            return Said(
+                CONFIRMED, f"`{site.code}` is a function, which is true with and without an accelerator"
+            )
         if first.get("type") != "bool":
             return undecided(answers[0], site, f"`{site.code}` is of type {first.get('type')}")
         if len(seen) > 1 and seen[1] and seen[1][0].get("value") != first.get("value"):
-            return Said(REFUTED, f"`{site.code}` is {first['value']} with an accelerator, {seen[1][0]['value']} without")
+            return Said(
+                REFUTED,
+                f"`{site.code}` is {first['value']} with an accelerator, {seen[1][0]['value']} without",
+            )
         return Said(CONFIRMED, f"`{site.code}` is {first['value']}, with an accelerator and without")
 
 
@@ -632,10 +744,37 @@ class LoadProbe(Probe):
         answer = answers[0]
         error = answer.exception
         if error is not None and "Attempting to deserialize" in error.message:
-            return Said(CONFIRMED, f"a checkpoint saved on cuda:0, read without one: {error.type}: {_short(error.message)}")
+            return Said(
+                CONFIRMED,
+                f"a checkpoint saved on cuda:0, read without one: {error.type}: {_short(error.message)}",
+            )
         loads = _at(answer.of("load"), site)
         if loads and all(e.detail.get("mapped") for e in loads):
             return Said(REFUTED, "the call names where its tensors go")
         if loads and answer.status == "ran":
             return Said(REFUTED, "a checkpoint saved on cuda:0 is read where no accelerator is")
         return undecided(answer, site)
+
+
+#: The probes that rules may declare, by kind.
+KINDS: Mapping[str, type[Probe]] = {
+    "discarded-move": DiscardedMoveProbe,
+    "discarded-helper": HelperProbe,
+    "mix": MixProbe,
+    "sync": SyncProbe,
+    "graph": GraphProbe,
+    "unregistered": UnregisteredProbe,
+    "error": ErrorProbe,
+    "numpy": NumpyProbe,
+    "hardcoded": HardcodedProbe,
+    "underflow": UnderflowProbe,
+    "scaler": ScalerProbe,
+    "autocast": AutocastProbe,
+    "value": ValueProbe,
+    "load": LoadProbe,
+}
+
+
+def probe_of(rule: type[Rule]) -> Probe | None:
+    """The probe that a rule declares. Raises KeyError or TypeError where there is no such one."""
+    return None if rule.probe is None else KINDS[rule.probe.kind](**rule.probe.options)

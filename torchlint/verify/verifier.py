@@ -15,7 +15,7 @@ from torchlint.source import Program, Unreadable
 from torchlint.verify.plan import Piece, Source
 from torchlint.verify.plan.scope import interval
 from torchlint.verify.pool import Interpreter, Pool
-from torchlint.verify.probes import INCONCLUSIVE, Ask, Probe, Said, Site
+from torchlint.verify.probes import INCONCLUSIVE, REFUTED, Ask, Probe, Said, Site, probe_of, reached
 from torchlint.verify.protocol import Answer, Device, Request
 
 #: Of the words on what was assumed, as many are kept.
@@ -38,6 +38,8 @@ class _Case:
     piece: Piece | None = None
     answers: tuple[Answer, ...] = ()
     best: Verdict | None = None
+    #: A replay came to the line and ended without an error.
+    ran: bool = False
 
     def next_request(self) -> Request | None:
         """The next replay of it; None where nothing is left to try."""
@@ -106,6 +108,17 @@ class Verifier:
                     progress(len(done), len(findings))
         return [done[i] for i in sorted(done)]
 
+    def is_free(self, finding: Finding, data: bytes) -> bool:
+        """Whether replays of the place of a finding run, and show no fault: for what a fix has changed."""
+        case = self._case(finding, data, {})
+        if not isinstance(case, _Case):
+            return False
+        while (request := case.next_request()) is not None:
+            for _, answer in self._pool.replay([self._placed(request)]):
+                if self._settles(case, answer):
+                    return case.best is not None and case.best.status == REFUTED
+        return case.ran
+
     def _placed(self, request: Request) -> Request:
         """On the accelerator of this machine if there is one."""
         if request.device.how != "simulated":
@@ -123,8 +136,8 @@ class Verifier:
         self, finding: Finding, data: bytes, sources: dict[str, tuple[Source, Program] | None]
     ) -> _Case | Finding:
         rule = self._rules.get(finding.code)
-        probe = getattr(rule, "probe", None)
-        if not isinstance(probe, Probe):
+        probe = None if rule is None else probe_of(rule)
+        if probe is None:
             return finding
         if finding.path not in sources:
             try:
@@ -134,7 +147,9 @@ class Verifier:
                 sources[finding.path] = None
         known = sources[finding.path]
         if known is None or known[0].tree is None:
-            verdict = Verdict(INCONCLUSIVE, "none", "the file can't be read by the Python that runs torchlint")
+            verdict = Verdict(
+                INCONCLUSIVE, "none", "the file can't be read by the Python that runs torchlint"
+            )
             return replace(finding, verdict=verdict)
         source, program = known
         site = site_of(finding, source, program)
@@ -149,6 +164,7 @@ class Verifier:
         case.answers = (*case.answers, answer)
         said = case.probe.judge(case.answers, case.site)
         more = len(case.answers) < len(case.asks)
+        case.ran = case.ran or (reached(answer) and answer.status == "ran" and answer.exception is None)
         if said.status == INCONCLUSIVE and more:
             return False
         assert case.piece is not None
@@ -164,7 +180,9 @@ class Verifier:
         nothing = Verdict(INCONCLUSIVE, "none", "nothing here can be run by itself")
         verdict = case.best or nothing
         if self._cache is not None:
-            self._cache.put(case.key, [verdict.status, verdict.device, verdict.evidence, list(verdict.assumed)])
+            self._cache.put(
+                case.key, [verdict.status, verdict.device, verdict.evidence, list(verdict.assumed)]
+            )
         return replace(case.finding, verdict=verdict)
 
     # ---- the cache -----------------------------------------------------------------------------------------
@@ -177,11 +195,17 @@ class Verifier:
             self._identity = store.key(store.program(()), self._interpreter.path, self._pool.torch_version())
         modules = [f"{m.name} {m.source}" for m in case.source.imports.modules]
         return store.key(
-            "verdict", self._identity, case.finding.code, case.probe.key(), repr(case.site), case.source.text, *modules
+            "verdict",
+            self._identity,
+            case.finding.code,
+            case.probe.key(),
+            repr(case.site),
+            case.source.text,
+            *modules,
         )
 
     def _recall(self, case: _Case) -> Verdict | None:
-        entry = self._cache.get(case.key) if self._cache is not None else None
+        entry: Any = self._cache.get(case.key) if self._cache is not None else None
         try:
             status, device, evidence, assumed = entry
             return Verdict(str(status), str(device), str(evidence), tuple(map(str, assumed)))
@@ -231,8 +255,3 @@ def _line(cell: int | None, line: int, program: Program) -> int:
         if found == cell and place.start.line == line:
             return number
     return line
-
-
-def as_data(finding: Finding) -> Any:
-    """For tests: the verdict as a tuple."""
-    return None if finding.verdict is None else (finding.verdict.status, finding.verdict.evidence)

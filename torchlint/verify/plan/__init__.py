@@ -129,7 +129,9 @@ def _calls(tree: ast.Module, scope: Scope, site: Site) -> Iterator[Piece]:
         return
     names = _bound_at(tree, site.line)
     for function, classes in _functions(tree):
-        if names & {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}:
+        if names & {
+            n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+        }:
             yield from _call(tree, function, classes, scope, site)
             return
 
@@ -154,11 +156,16 @@ def _call(
     words = [p for p in stage.get("parameters", ()) if p[1] == "str" and p[3] is not None]
     if words:
         other = [(n, k, h, None if k == "str" else d) for n, k, h, d in stage["parameters"]]
-        yield Piece(f"`{where}` was called with stand-ins, and another word for `{words[0][0]}`", {**stage, "parameters": other})
+        yield Piece(
+            f"`{where}` was called with stand-ins, and another word for `{words[0][0]}`",
+            {**stage, "parameters": other},
+        )
     optional = [a for a in default_values(function) if _is_none(default_values(function)[a])]
     if optional and function.name != "__init__":
         full = _with_optional(function, method)
-        yield Piece(f"`{where}` was called with stand-ins, for optional arguments, too", {**stage, "parameters": full})
+        yield Piece(
+            f"`{where}` was called with stand-ins, for optional arguments, too", {**stage, "parameters": full}
+        )
 
 
 def _with_optional(function: ast.FunctionDef, method: bool) -> list[Any]:
@@ -167,7 +174,10 @@ def _with_optional(function: ast.FunctionDef, method: bool) -> list[Any]:
     assert isinstance(bare, ast.FunctionDef)
     values = default_values(bare)
     positional = [*bare.args.posonlyargs, *bare.args.args]
-    first = next((i for i, a in enumerate(positional) if a.arg in values and not _is_none(values[a.arg])), len(positional))
+    first = next(
+        (i for i, a in enumerate(positional) if a.arg in values and not _is_none(values[a.arg])),
+        len(positional),
+    )
     names = {a.arg for a in positional[:first]}
     bare.args.args = [a for a in bare.args.args if a.arg in names]
     bare.args.defaults = []
@@ -178,7 +188,12 @@ def _with_optional(function: ast.FunctionDef, method: bool) -> list[Any]:
 def _numbers(function: ast.FunctionDef, scope: Scope, tree: ast.Module) -> dict[str, int]:
     """A short interval for `step % n` where n is the caller's."""
     if interval(scope, tree) == 0:
-        names = {n.right.id for t in scope.tests for n in ast.walk(t) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) and isinstance(n.right, ast.Name)}
+        names = {
+            n.right.id
+            for t in scope.tests
+            for n in ast.walk(t)
+            if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) and isinstance(n.right, ast.Name)
+        }
         return {name: 5 for name in names if name in {a.arg for a in function.args.args}}
     return {}
 
@@ -195,7 +210,7 @@ def _inits(cls: ast.ClassDef, tree: ast.Module) -> Iterator[ast.FunctionDef]:
 def _moves(function: ast.FunctionDef) -> bool:
     """Whether a function moves anything, so that its batches come from elsewhere."""
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("to", "cuda", "to_device", "prepare"):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("to", "cuda", "to_device"):
             return True
     return False
 
@@ -218,13 +233,11 @@ def _functions(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, tuple[ast.Cl
 def _runs_by_itself(tree: ast.Module) -> bool:
     """Whether a file does something when it is run: calls at its end, loops, a guard for scripts."""
     return any(
-        isinstance(n, (ast.If, ast.For, ast.While, ast.With)) or (isinstance(n, ast.Expr) and isinstance(n.value, ast.Call))
+        isinstance(n, (ast.If, ast.For, ast.While, ast.With))
+        or (isinstance(n, ast.Expr) and isinstance(n.value, ast.Call))
         for n in tree.body
     )
 
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
-
-
-

@@ -30,10 +30,10 @@ def follow(text: str, file: Path, root: Path) -> Imports:
     found: dict[str, Module] = {}
     missing: set[str] = set()
     package = _package(file, root)
-    waiting = [(_absolute(text, package), file, "")]
-    own = waiting[0][0]
+    own = _absolute(text, package)
+    waiting = [own]
     while waiting and len(found) < _MOST:
-        source, place, _ = waiting.pop(0)
+        source = waiting.pop(0)
         for name, certain in _imported(source):
             if name in found or name in missing or name.partition(".")[0] in HARMLESS | {"torch"}:
                 continue
@@ -49,9 +49,13 @@ def follow(text: str, file: Path, root: Path) -> Imports:
                 inner = name if module.package else name.rpartition(".")[0]
                 module = replace(module, source=_absolute(module.source, inner))
                 found[name] = module
-                waiting.append((module.source, path, inner))
+                waiting.append(module.source)
     missing -= {n for n in missing if any(f == n or f.startswith(n + ".") for f in found)}
-    missing = {n for n in missing if not (n.partition(".")[0] in {f.partition(".")[0] for f in found} and "." not in n)}
+    missing = {
+        n
+        for n in missing
+        if not (n.partition(".")[0] in {f.partition(".")[0] for f in found} and "." not in n)
+    }
     return Imports(own, tuple(found.values()), tuple(sorted(missing)))
 
 
@@ -96,7 +100,9 @@ def _read(name: str, path: Path) -> Module | None:
     except (OSError, UnicodeError, SyntaxError, ValueError):
         return None
     shown = os.path.relpath(path)
-    return Module(name, source, shown if not shown.startswith("..") else str(path), package=path.name == "__init__.py")
+    return Module(
+        name, source, shown if not shown.startswith("..") else str(path), package=path.name == "__init__.py"
+    )
 
 
 def _package(file: Path, root: Path) -> str:
@@ -123,6 +129,10 @@ def _absolute(text: str, package: str) -> str:
             line = lines[node.lineno - 1]
             head, dots, tail = line.partition("from ")
             rest = tail.lstrip()[node.level :].lstrip() if tail.lstrip().startswith(".") else tail
-            rest = rest[len(node.module) :] if node.module and rest.startswith(node.module) else f" {rest.lstrip()}"
+            rest = (
+                rest[len(node.module) :]
+                if node.module and rest.startswith(node.module)
+                else f" {rest.lstrip()}"
+            )
             lines[node.lineno - 1] = f"{head}{dots}{module}{rest}"
     return "".join(lines)

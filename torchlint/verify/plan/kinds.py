@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchlint.verify.plan.scope import default_values
+from torchlint.verify.words import words
 
 #: A parameter to hand in: name, kind (see `standins/makers.py`), `position` or `keyword`, detail.
 Parameter = tuple[str, str, str, Any]
@@ -37,15 +38,29 @@ _NAMES = (
     (r"optim|^opt$|^optimizer", "optimizer"),
     (r"criterion|loss_f|^loss_?fn$|objective", "criterion"),
     (r"loader|_dl$|^dl$|^batches$|dataset$|iterator$", "loader"),
-    (r"(^|_)(model|net|network|encoder|decoder|backbone|module|generator|discriminator|critic|policy|netG|netD)$", "module"),
-    (r"epochs?$|^n$|^n_|num_|_size$|^size$|^dim$|_dim$|width|channels|features|classes|hidden|layers$|heads$", "int"),
-    (r"every$|interval|freq$|accum|^steps$|count$|length$|limit$|vocab|rows|columns|seed|^k$|^start|^stop", "int"),
+    (
+        r"(^|_)(model|net|network|encoder|decoder|backbone|module|generator|discriminator|critic|policy|netG|netD)$",
+        "module",
+    ),
+    (
+        r"epochs?$|^n$|^n_|num_|_size$|^size$|^dim$|_dim$|width|channels|features|classes|hidden|layers$|heads$",
+        "int",
+    ),
+    (
+        r"every$|interval|freq$|accum|^steps$|count$|length$|limit$|vocab|rows|columns|seed|^k$|^start|^stop",
+        "int",
+    ),
     (r"(^|_)(lr|rate|dropout|eps|alpha|beta|gamma|momentum|decay|p|scale|temperature|threshold)$", "float"),
 )
-_OF_MODULES = frozenset(("parameters", "eval", "train", "state_dict", "named_parameters", "modules", "load_state_dict", "apply", "children"))
+_OF_MODULES = frozenset(
+    words("parameters eval train state_dict named_parameters modules load_state_dict apply children")
+)
 _OF_TENSORS = frozenset(
-    "size shape view dim device reshape unsqueeze squeeze softmax argmax mean sum abs float long norm dtype permute "
-    "transpose flatten numel is_cuda max min exp log sigmoid expand matmul new_zeros clamp contiguous detach".split()
+    words(
+        "size shape view dim device reshape unsqueeze squeeze softmax argmax mean sum abs float long norm dtype "
+        "permute transpose flatten numel is_cuda max min exp log sigmoid expand matmul new_zeros clamp contiguous "
+        "detach"
+    )
 )
 _OF_SCALERS = frozenset(("scale", "unscale_", "update"))
 
@@ -110,7 +125,13 @@ def parameters(
 
 
 def kind_of(
-    a: ast.arg, use: Use, function: ast.FunctionDef, *, number: bool = False, tree: ast.Module | None = None, depth: int = 0
+    a: ast.arg,
+    use: Use,
+    function: ast.FunctionDef,
+    *,
+    number: bool = False,
+    tree: ast.Module | None = None,
+    depth: int = 0,
 ) -> tuple[str, Any]:
     """The kind of a parameter, and what more there is to say of it."""
     name = a.arg
@@ -118,7 +139,9 @@ def kind_of(
         annotation = ast.unparse(a.annotation)
         for pattern, kind in _ANNOTATIONS:
             if re.search(pattern, annotation):
-                return ("host_tensor" if kind == "tensor" and use.moved else kind), (use.keys or None) if kind == "mapping" else None
+                return ("host_tensor" if kind == "tensor" and use.moved else kind), (
+                    use.keys or None
+                ) if kind == "mapping" else None
     if use.named_device or (_DEVICE.search(name) and not use.called):
         return "device", None
     by_use = _by_use(name, use)
@@ -140,12 +163,19 @@ def kind_of(
         return "int", None
     if number:
         return "int", None
-    if use.computed or use.attributes & _OF_TENSORS or function.name in ("forward", "loss") or use.handed_to_call:
+    if (
+        use.computed
+        or use.attributes & _OF_TENSORS
+        or function.name in ("forward", "loss")
+        or use.handed_to_call
+    ):
         return "tensor", None
     return "unknown", None
 
 
-def _handed_on(callee: str, position: int, tree: ast.Module, number: bool, depth: int) -> tuple[str, Any] | None:
+def _handed_on(
+    callee: str, position: int, tree: ast.Module, number: bool, depth: int
+) -> tuple[str, Any] | None:
     """What a function of the file takes at that position."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == callee:
@@ -153,7 +183,9 @@ def _handed_on(callee: str, position: int, tree: ast.Module, number: bool, depth
             args = args[1:] if args and args[0].arg in ("self", "cls") else args
             if position < len(args):
                 a = args[position]
-                found = kind_of(a, _uses(node).get(a.arg, Use()), node, number=number, tree=tree, depth=depth + 1)
+                found = kind_of(
+                    a, _uses(node).get(a.arg, Use()), node, number=number, tree=tree, depth=depth + 1
+                )
                 return None if found[0] == "unknown" else found
     return None
 
@@ -161,7 +193,9 @@ def _handed_on(callee: str, position: int, tree: ast.Module, number: bool, depth
 def _by_use(name: str, use: Use) -> tuple[str, Any] | None:
     if use.attributes & _OF_SCALERS and re.search("scaler", name):
         return "scaler", None
-    if {"step", "zero_grad"} <= use.attributes or (re.search("opt", name) and use.attributes & {"step", "zero_grad"}):
+    if {"step", "zero_grad"} <= use.attributes or (
+        re.search("opt", name) and use.attributes & {"step", "zero_grad"}
+    ):
         return "optimizer", None
     if use.attributes & _OF_MODULES:
         return "module", None
@@ -193,7 +227,9 @@ def _uses(function: ast.FunctionDef) -> dict[str, Use]:
         elif isinstance(node, (ast.For, ast.comprehension)) and (u := use(_iterated(node.iter))):
             u.iterated = True
             grads = (n for n in ast.walk(function) if isinstance(n, ast.Attribute) and n.attr == "grad")
-            u.item_grads = any(isinstance(n.value, ast.Name) and n.value.id in _target_names(node.target) for n in grads)
+            u.item_grads = any(
+                isinstance(n.value, ast.Name) and n.value.id in _target_names(node.target) for n in grads
+            )
         elif isinstance(node, ast.BinOp):
             if isinstance(node.op, (ast.Mod, ast.FloorDiv)) and (u := use(node.right)):
                 u.counted = True
@@ -201,14 +237,24 @@ def _uses(function: ast.FunctionDef) -> dict[str, Use]:
                 if (u := use(side)) and not isinstance(node.op, (ast.Mod, ast.FloorDiv)):
                     u.computed = True
         elif isinstance(node, ast.Subscript):
-            if (u := use(node.value)) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            if (
+                (u := use(node.value))
+                and isinstance(node.slice, ast.Constant)
+                and isinstance(node.slice.value, str)
+            ):
                 u.keys.append(node.slice.value)
             elif u:
                 u.computed = True
             if isinstance(node.value, ast.Dict) and (u := use(node.slice)):
-                u.strings += [k.value for k in node.value.keys if isinstance(k, ast.Constant) and isinstance(k.value, str)]
+                u.strings += [
+                    k.value
+                    for k in node.value.keys
+                    if isinstance(k, ast.Constant) and isinstance(k.value, str)
+                ]
         elif isinstance(node, ast.Compare) and (u := use(node.left)):
-            u.strings += [c.value for c in node.comparators if isinstance(c, ast.Constant) and isinstance(c.value, str)]
+            u.strings += [
+                c.value for c in node.comparators if isinstance(c, ast.Constant) and isinstance(c.value, str)
+            ]
     return uses
 
 

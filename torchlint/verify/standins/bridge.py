@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from ..simdevice.places import merge
-from .makers import CLASSES, Maker
+from .makers import BATCH, CLASSES, WIDTH, Maker
 from .unknown import Bound, Unknown
 
 #: Texts of errors that are evidence, whatever they rest on.
@@ -61,6 +61,11 @@ class Bridge:
                 raise
             return self._instead(function, args, kwargs, error)
 
+    def receiver(self, value: Any, name: str) -> Any:
+        """What a watched method is called on."""
+        method = getattr(value, name) if isinstance(value, Unknown) else None
+        return value._as_tensor() if isinstance(method, Bound) and hasattr(torch.Tensor, name) else value
+
     def attribute(self, value: Any, name: str) -> Any:
         try:
             return getattr(value, name)
@@ -76,7 +81,11 @@ class Bridge:
 
     def item(self, value: Any, index: Any) -> Any:
         if isinstance(value, Unknown):
-            return getattr(value, index) if isinstance(index, str) and index.isidentifier() else self._part(value, index)
+            return (
+                getattr(value, index)
+                if isinstance(index, str) and index.isidentifier()
+                else self._part(value, index)
+            )
         index = _plain(index)
         try:
             return value[index]
@@ -122,7 +131,9 @@ class Bridge:
     def _known(self, operands: list[Any]) -> list[Any]:
         """Unknown operands as what fits the others: tensors have been seen to be tensors, all else are numbers."""
         return [
-            (o._as_tensor() if o._tensor is not None or o._arguments else o._as_number()) if isinstance(o, Unknown) else o
+            (o._as_tensor() if o._tensor is not None or o._arguments else o._as_number())
+            if isinstance(o, Unknown)
+            else o
             for o in operands
         ]
 
@@ -178,10 +189,10 @@ class Bridge:
         trace = error.__traceback__ if error is not None else None
         while trace is not None:
             if trace.tb_frame.f_code.co_filename in self._files and trace.tb_lineno in self._lines:
-                raise  # noqa: PLE0704
+                raise
             trace = trace.tb_next
         if error is not None and _is_evidence(error):
-            raise  # noqa: PLE0704
+            raise
         self.skips.append((line, f"{type(error).__name__}: {error}"[:200]))
         self._maker.note(f"line {line} fails in the replay ({type(error).__name__}), and is left out")
         for name in names:
@@ -204,17 +215,22 @@ class Bridge:
             if function is enumerate and isinstance(first, Unknown):
                 return enumerate(first._elements(), *args[1:], **kwargs)
             if function is zip and any(isinstance(a, Unknown) for a in args):
-                return zip(*(a._elements(3 if len(args) > 1 else 400) if isinstance(a, Unknown) else a for a in args))  # noqa: B905
+                return zip(  # noqa: B905
+                    *(a._elements(3 if len(args) > 1 else 400) if isinstance(a, Unknown) else a for a in args)
+                )
             if function is iter and isinstance(first, Unknown):
                 return first._elements()
             if function is float and isinstance(first, (torch.Tensor, Unknown)):
                 return float(self._single(first))
             if function is int and isinstance(first, torch.Tensor):
                 return int(self._single(first))
+        if function is torch.from_numpy and type(args[0]).__name__ != "ndarray":
+            self._maker.note("what NumPy computes is stood in for; `torch.from_numpy` leaves it on the CPU")
+            return torch.rand(BATCH, WIDTH)
         owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
         if isinstance(owner, torch.Tensor) and self._maker.is_ours(owner):
             if name == "backward" and owner.numel() != 1 and not args and "gradient" not in kwargs:
-                return owner.sum().backward(**kwargs)
+                return function.__func__(owner.sum(), **kwargs)
             if name == "item" and owner.numel() != 1:
                 return self._single(owner).item()
         return _ABSENT
@@ -229,7 +245,9 @@ class Bridge:
 
     def _with_unknown(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that is not the user's, with unknown arguments: as tensors, then as numbers, whichever it takes."""
-        if isinstance(getattr(function, "__self__", None), (nn.ModuleDict, dict, list, set)) or _keeps(function):
+        if isinstance(getattr(function, "__self__", None), (nn.ModuleDict, dict, list, set)) or _keeps(
+            function
+        ):
             return function(*args, **kwargs)
         number_first = isinstance(function, type) and issubclass(function, nn.Module)
         error: Exception | None = None
@@ -260,7 +278,7 @@ class Bridge:
         """Whether the user's code runs when this is called."""
         code = getattr(getattr(function, "__func__", function), "__code__", None)
         if code is None and isinstance(function, type):
-            code = getattr(function.__init__, "__code__", None)
+            code = getattr(vars(function).get("__init__"), "__code__", None)
         if code is None and isinstance(function, nn.Module):
             code = type(function).forward.__code__
         return code is not None and code.co_filename in self._files
@@ -279,13 +297,18 @@ class Bridge:
 
     def derive(self, name: str, values: list[Any], mark: str | None) -> Any:
         """A tensor beside the tensors among values, on the accelerator if one is; an unknown value if there is none."""
-        leaves = [v._as_tensor() if isinstance(v, Unknown) and v._tensor is not None else v for v in tree_leaves(values)]
+        leaves = [
+            v._as_tensor() if isinstance(v, Unknown) and v._tensor is not None else v
+            for v in tree_leaves(values)
+        ]
         modules = [v for v in values if isinstance(v, nn.Module)]
         tensors = [t for t in leaves if isinstance(t, torch.Tensor)]
         tensors += [p for m in modules for p in list(m.parameters())[:2]]
         if not tensors:
             return Unknown(name.strip("`"), self._maker)
-        self._maker.note(f"{name} does not fit the stand-ins; its result is taken to be where its operands are")
+        self._maker.note(
+            f"{name} does not fit the stand-ins; its result is taken to be where its operands are"
+        )
         places = [self._observer.places.of(t) for t in tensors]
         chosen = next((p.device for p in places if p.device.type != "cpu"), places[0].device)
         there = [t for t, p in zip(tensors, places) if p.device == chosen]  # noqa: B905
@@ -348,7 +371,9 @@ def _makes(function: Any) -> bool:
 
 def _is_torch(function: Any) -> bool:
     module = str(getattr(function, "__module__", "") or type(getattr(function, "__self__", None)).__module__)
-    return module.partition(".")[0] == "torch" or isinstance(getattr(function, "__self__", None), torch.Tensor)
+    return module.partition(".")[0] == "torch" or isinstance(
+        getattr(function, "__self__", None), torch.Tensor
+    )
 
 
 def _is_evidence(error: BaseException) -> bool:

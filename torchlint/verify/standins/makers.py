@@ -15,7 +15,9 @@ BATCH, WIDTH, CLASSES = 4, 8, 8
 #: A mark that starts so says what the finding itself assumes; evidence may rest on it.
 CALLER = "caller: "
 _LABELS = re.compile(r"^y$|^ys$|^t$|label|target|^truth|answer", re.IGNORECASE)
-_INDICES = re.compile(r"(^|_)(ids?|idx|index|indices|tokens?|lengths?|lens?|words?|steps?|timesteps?|t)$", re.IGNORECASE)
+_INDICES = re.compile(
+    r"(^|_)(ids?|idx|index|indices|tokens?|lengths?|lens?|words?|steps?|timesteps?|t)$", re.IGNORECASE
+)
 _MASKS = re.compile(r"mask|blocked|^is_|^has_|keep|valid", re.IGNORECASE)
 _SCALARS = re.compile(r"loss", re.IGNORECASE)
 
@@ -153,6 +155,9 @@ class Maker:
     def _make_array(self, name: str, detail: Any) -> Any:
         import numpy
 
+        if re.search(r"prob|^p$|weight", name):
+            self.note(f"`{name}` is an array of {WIDTH} shares")
+            return numpy.full(WIDTH, 1.0 / WIDTH)
         self.note(f"`{name}` is an array of {BATCH} x {WIDTH} random numbers")
         return numpy.random.rand(BATCH, WIDTH)
 
@@ -171,6 +176,9 @@ class Maker:
         """
         if mark is None:
             mark = f"{CALLER}{name}" if self.elements_on_device else f"host: {name}" if part else name
+        weights = [p for m in self._models for p in m.parameters()]
+        if _SCALARS.search(name) and weights and shape is None:
+            return weights[0].sum() * 0.1
         on = on or (self.kind if self.elements_on_device else "cpu")
         with self._observer.quiet():
             made = self._values(name.rpartition(".")[2], shape)
@@ -191,8 +199,7 @@ class Maker:
         if shape is not None:
             return torch.rand(tuple(shape))
         if _SCALARS.search(name):
-            weights = [p for m in self._models for p in m.parameters()] or [torch.rand(1, requires_grad=True)]
-            return weights[0].sum() * 0.1
+            return torch.rand((), requires_grad=True) * 1.0
         if _MASKS.search(name):
             return torch.rand(BATCH, WIDTH) > 0.5
         if _LABELS.search(name):
@@ -207,7 +214,11 @@ class Maker:
         """The first layer with parameters of the module that the code defines or is given."""
         for model in [*self._models, *self._layers]:
             for part in model.modules():
-                if not list(part.children()) and list(part.parameters(recurse=False)) and not isinstance(part, StandInModule):
+                if (
+                    not list(part.children())
+                    and list(part.parameters(recurse=False))
+                    and not isinstance(part, StandInModule)
+                ):
                     return part
         return None
 
@@ -232,7 +243,11 @@ class Maker:
         """What a call of something unknown gives: where tensors go in, one comes out beside them."""
         short = name.rpartition(".")[2]
         values = [*args, *kwargs.values()]
-        modules = [v for v in values if isinstance(v, (nn.Module, torch.optim.Optimizer, StandInLoader, torch.utils.data.DataLoader))]
+        modules = [
+            v
+            for v in values
+            if isinstance(v, (nn.Module, torch.optim.Optimizer, StandInLoader, torch.utils.data.DataLoader))
+        ]
         if modules and len(modules) == len(args):
             self.note(f"`{name}` hands back what it is given")
             return args[0] if len(args) == 1 else args
@@ -281,7 +296,11 @@ class StandInLoss(nn.Module):
     """A loss that takes anything; operands in different places don't mix."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        tensors = [t for t in torch.utils._pytree.tree_leaves([*args, *kwargs.values()]) if isinstance(t, torch.Tensor)]
+        tensors = [
+            t
+            for t in torch.utils._pytree.tree_leaves([*args, *kwargs.values()])
+            if isinstance(t, torch.Tensor)
+        ]
         result: Any = None
         for tensor in tensors:
             flat = tensor.reshape(-1)[:1] * 1.0
@@ -306,7 +325,11 @@ class StandInLoader:
 
 
 def _number(name: str) -> int:
-    if re.search(r"layers?$|heads?$|depth|groups?$|accum|every|interval|freq|epochs?$|kernel|stride", name, re.IGNORECASE):
+    if re.search(
+        r"layers?$|heads?$|depth|groups?$|accum|every|interval|freq|epochs?$|kernel|stride",
+        name,
+        re.IGNORECASE,
+    ):
         return 2
     return 0 if re.search(r"^i$|idx|index|rank|seed|step$|iteration$", name, re.IGNORECASE) else WIDTH
 

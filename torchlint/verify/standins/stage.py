@@ -222,7 +222,13 @@ def _default(action: Any) -> Any:
     if value is None or value is argparse.SUPPRESS:
         if action.choices:
             return next(iter(action.choices))
-        return 2 if action.type in (int, float) else "stand-in" if action.required or not action.option_strings else None
+        return (
+            2
+            if action.type in (int, float)
+            else "stand-in"
+            if action.required or not action.option_strings
+            else None
+        )
     if isinstance(value, str) and callable(action.type):
         with contextlib.suppress(Exception):
             return action.type(value)

@@ -26,7 +26,9 @@ class Unknown:
 
     def __init__(self, name: str, maker: Any, arguments: tuple[Any, ...] = (), part: bool = False) -> None:
         """part: it is one of the tensors that a batch was unpacked to."""
-        self.__dict__.update(_name=name, _maker=maker, _arguments=arguments, _parts={}, _tensor=None, _part=part)
+        self.__dict__.update(
+            _name=name, _maker=maker, _arguments=arguments, _parts={}, _tensor=None, _part=part
+        )
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -87,8 +89,8 @@ class Unknown:
     def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, *error: Any) -> bool:
-        return False
+    def __exit__(self, *error: Any) -> None:
+        return None
 
     def __bool__(self) -> bool:
         return True

@@ -141,7 +141,11 @@ class Elastic(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> Any:
         self.generic_visit(node)
         wrapped = node.iter
-        if isinstance(wrapped, ast.Call) and isinstance(wrapped.func, ast.Attribute) and _is_probe(wrapped.func.value):
+        if (
+            isinstance(wrapped, ast.Call)
+            and isinstance(wrapped.func, ast.Attribute)
+            and _is_probe(wrapped.func.value)
+        ):
             wrapped.args[-1] = _at(node.iter, "items", wrapped.args[-1], _names(node.target))
         else:
             node.iter = _at(node.iter, "items", node.iter, _names(node.target))
@@ -235,7 +239,7 @@ def _call(method: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(ast.Attribute(bridge, method, ast.Load()), list(arguments), [])
 
 
-def _at(old: ast.expr, method: str, *arguments: ast.expr, keywords: list[ast.keyword] | None = None) -> Any:
+def _at(old: ast.AST, method: str, *arguments: ast.expr, keywords: list[ast.keyword] | None = None) -> Any:
     """A call of the bridge where an old node stands; what else is new in it gets its place in the end."""
     call = _call(method, *arguments)
     call.keywords = keywords or []

@@ -101,6 +101,8 @@ class Probe:
 
     def method(self, id: Any, receiver: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """A watched call of a method: what becomes of its receiver, and of its result."""
+        if self.bridge is not None:
+            receiver = self.bridge.receiver(receiver, name)
         before = self._described(id, receiver)
         result = self._run(getattr(receiver, name), args, kwargs)
         after = self._described(id, receiver)
