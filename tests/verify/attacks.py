@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# ruff: noqa: E501  (snippets stay on one line)
+
 #: Ordinary training, which the guard rails must let through.
 HARMLESS: dict[str, str] = {
     "training": """
@@ -149,4 +151,10 @@ ATTACKS: dict[str, str] = {
 SLOW = {"memory", "time", "time that catches", "recursion", "output"}
 
 #: Not only refused: known to be stopped by the kernel's layers alone.
-BY_KERNEL_ONLY = {"_posixsubprocess", "jit's own save", "storage written to a file", "TCPStore of C++", "os.mkfifo"}
+BY_KERNEL_ONLY = {
+    "_posixsubprocess",
+    "jit's own save",
+    "storage written to a file",
+    "TCPStore of C++",
+    "os.mkfifo",
+}

@@ -19,7 +19,9 @@ def right(program: Callable[[str], Any]) -> Callable[[str], Any]:
     return program
 
 
-def fit(model: nn.Module, optimizer: Any, inputs: Any, loss_of: Any, steps: int = 3, **options: Any) -> list[float]:
+def fit(
+    model: nn.Module, optimizer: Any, inputs: Any, loss_of: Any, steps: int = 3, **options: Any
+) -> list[float]:
     """Losses of a few steps."""
     stepper = optimizer(model.parameters(), lr=0.05, **options)
     losses = []
@@ -41,7 +43,9 @@ def perceptron(d: str) -> Any:
 
 @right
 def convolution_and_batch_norm(d: str) -> Any:
-    model = nn.Sequential(nn.Conv2d(2, 5, 3, padding=1), nn.BatchNorm2d(5), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten())
+    model = nn.Sequential(
+        nn.Conv2d(2, 5, 3, padding=1), nn.BatchNorm2d(5), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten()
+    )
     return fit(model.to(d), torch.optim.SGD, torch.randn(3, 2, 6, 6, device=d), lambda o: o.pow(2).mean())
 
 
@@ -154,7 +158,15 @@ def ctc(d: str) -> Any:
 @right
 def losses(d: str) -> Any:
     x, y = torch.rand(4, 3, device=d), torch.rand(4, 3, device=d)
-    both = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.binary_cross_entropy, F.huber_loss, F.kl_div, F.cosine_similarity)
+    both = (
+        F.mse_loss,
+        F.l1_loss,
+        F.smooth_l1_loss,
+        F.binary_cross_entropy,
+        F.huber_loss,
+        F.kl_div,
+        F.cosine_similarity,
+    )
     return [f(x, y).sum().item() for f in both]
 
 
@@ -175,7 +187,9 @@ def metric_losses(d: str) -> Any:
 
 @right
 def one_hot(d: str) -> Any:
-    return F.one_hot(torch.tensor([0, 2, 1], device=d), 4).sum().item(), F.one_hot(torch.tensor([3], device=d)).tolist()
+    return F.one_hot(torch.tensor([0, 2, 1], device=d), 4).sum().item(), F.one_hot(
+        torch.tensor([3], device=d)
+    ).tolist()
 
 
 @right
@@ -288,7 +302,7 @@ def exponential_average_by_hand(d: str) -> Any:
     shadow = copy.deepcopy(model)
     model(torch.randn(4, 2, device=d))
     with torch.no_grad():
-        for kept, new in zip(shadow.state_dict().values(), model.state_dict().values()):
+        for kept, new in zip(shadow.state_dict().values(), model.state_dict().values(), strict=True):
             kept.copy_(kept * 0.9 + new * 0.1)
     return [v.float().sum().item() for v in shadow.state_dict().values()]
 
@@ -322,7 +336,11 @@ def scalars_from_the_host(d: str) -> Any:
     x = torch.randn(4, device=d)
     half, one = torch.tensor(0.5), torch.scalar_tensor(1.0)
     x = (x * half + one).clamp(min=torch.tensor(0.0)).where(x > half, half)
-    return torch.maximum(x, one).tolist(), x.masked_fill(x > 0, torch.tensor(3.0)).tolist(), (x**half).nansum().item()
+    return (
+        torch.maximum(x, one).tolist(),
+        x.masked_fill(x > 0, torch.tensor(3.0)).tolist(),
+        (x**half).nansum().item(),
+    )
 
 
 @right
@@ -338,21 +356,31 @@ def reductions(d: str) -> Any:
 def linear_algebra(d: str) -> Any:
     a = torch.randn(3, 3, device=d) + 4 * torch.eye(3, device=d)
     b = torch.randn(3, 2, device=d)
-    return torch.linalg.solve(a, b).tolist(), torch.linalg.svdvals(a).tolist(), torch.linalg.inv(a).sum().item()
+    return (
+        torch.linalg.solve(a, b).tolist(),
+        torch.linalg.svdvals(a).tolist(),
+        torch.linalg.inv(a).sum().item(),
+    )
 
 
 @right
 def fourier(d: str) -> Any:
     x = torch.randn(16, device=d)
     window = torch.hann_window(8, device=d)
-    return torch.fft.irfft(torch.fft.rfft(x)).sum().item(), torch.stft(x, 8, window=window, return_complex=True).abs().sum().item()
+    return torch.fft.irfft(torch.fft.rfft(x)).sum().item(), torch.stft(
+        x, 8, window=window, return_complex=True
+    ).abs().sum().item()
 
 
 @right
 def einsum_and_meshgrid(d: str) -> Any:
     a, b = torch.randn(2, 3, 4, device=d), torch.randn(2, 4, 5, device=d)
     grid = torch.meshgrid(torch.arange(3, device=d), torch.arange(2, device=d), indexing="ij")
-    return torch.einsum("bij,bjk->bik", a, b).sum().item(), torch.stack(grid).sum().item(), torch.cdist(a, a).sum().item()
+    return (
+        torch.einsum("bij,bjk->bik", a, b).sum().item(),
+        torch.stack(grid).sum().item(),
+        torch.cdist(a, a).sum().item(),
+    )
 
 
 @right
@@ -364,7 +392,9 @@ def sampling_grid(d: str) -> Any:
 @right
 def sparse(d: str) -> Any:
     matrix = torch.eye(3, device=d).to_sparse()
-    return torch.sparse.mm(matrix, torch.randn(3, 2, device=d)).sum().item(), matrix.coalesce().values().sum().item()
+    return torch.sparse.mm(
+        matrix, torch.randn(3, 2, device=d)
+    ).sum().item(), matrix.coalesce().values().sum().item()
 
 
 @right
@@ -372,7 +402,11 @@ def distributions(d: str) -> Any:
     normal = torch.distributions.Normal(torch.zeros(2, device=d), torch.ones(2, device=d))
     sample = normal.rsample()
     chosen = torch.distributions.Categorical(logits=torch.randn(2, 3, device=d)).sample()
-    return normal.log_prob(sample).tolist(), chosen.tolist(), torch.multinomial(torch.ones(4, device=d), 2).tolist()
+    return (
+        normal.log_prob(sample).tolist(),
+        chosen.tolist(),
+        torch.multinomial(torch.ones(4, device=d), 2).tolist(),
+    )
 
 
 @right
@@ -428,7 +462,9 @@ def state_dicts(d: str) -> Any:
     loaded = torch.load(file, map_location=d)
     model.load_state_dict(loaded["model"])
     model.load_state_dict({k: v.cpu() for k, v in model.state_dict().items()})
-    return model(torch.ones(2, 2, device=d)).sum().item(), loaded["model"]["0.weight"].device.type == torch.device(d).type
+    return model(torch.ones(2, 2, device=d)).sum().item(), loaded["model"][
+        "0.weight"
+    ].device.type == torch.device(d).type
 
 
 @right
@@ -458,7 +494,13 @@ def buffers(d: str) -> Any:
 @right
 def made_like_another(d: str) -> Any:
     x = torch.randn(3, device=d)
-    made = [torch.zeros_like(x), x.new_ones(3), x.new_tensor([1.0, 2.0, 3.0]), x.new_full((3,), 2.0), torch.empty_like(x).fill_(1)]
+    made = [
+        torch.zeros_like(x),
+        x.new_ones(3),
+        x.new_tensor([1.0, 2.0, 3.0]),
+        x.new_full((3,), 2.0),
+        torch.empty_like(x).fill_(1),
+    ]
     return sum((x + m).sum().item() for m in made)
 
 
@@ -466,7 +508,9 @@ def made_like_another(d: str) -> Any:
 def numpy_and_back(d: str) -> Any:
     numpy = __import__("numpy")
     x = torch.from_numpy(numpy.arange(4, dtype="float32")).to(d)
-    return (x * 2).cpu().numpy().sum().item(), torch.as_tensor(numpy.ones(4, "float32"), device=d).add(x).sum().item()
+    return (x * 2).cpu().numpy().sum().item(), torch.as_tensor(numpy.ones(4, "float32"), device=d).add(
+        x
+    ).sum().item()
 
 
 @right
@@ -480,7 +524,13 @@ def data_loader(d: str) -> Any:
 def moved_by_every_spelling(d: str) -> Any:
     x = torch.randn(3)
     other = torch.zeros(1, device=d, dtype=torch.float64 if d != "mps" else torch.float32)
-    moved = [x.to(d), x.to(torch.device(d)), x.to(device=d), x.to(d, torch.float16).float(), x.to(other).float()]
+    moved = [
+        x.to(d),
+        x.to(torch.device(d)),
+        x.to(device=d),
+        x.to(d, torch.float16).float(),
+        x.to(other).float(),
+    ]
     moved += [x.to(device=d, dtype=torch.float32, copy=True), x.type_as(other).float(), x.to(d).to(d)]
     return sum((m + torch.ones(3, device=d)).sum().item() for m in moved)
 
@@ -494,7 +544,11 @@ def default_device(d: str) -> Any:
         inside = torch.zeros(2).device.type
     finally:
         torch.set_default_device(None)
-    return made[0](made[1] + made[2]).sum().item(), inside == torch.device(d).type, torch.zeros(1).device.type == "cpu"
+    return (
+        made[0](made[1] + made[2]).sum().item(),
+        inside == torch.device(d).type,
+        torch.zeros(1).device.type == "cpu",
+    )
 
 
 @right
@@ -514,11 +568,17 @@ def data_parallel(d: str) -> Any:
 def padding_and_rolling(d: str) -> Any:
     rows = [torch.ones(2, device=d), torch.ones(3, device=d)]
     padded = nn.utils.rnn.pad_sequence(rows, batch_first=True)
-    return F.pad(padded, (1, 1)).roll(1, 0).cumsum(1).tolist(), torch.tril(torch.ones(3, 3, device=d)).sum().item()
+    return F.pad(padded, (1, 1)).roll(1, 0).cumsum(1).tolist(), torch.tril(
+        torch.ones(3, 3, device=d)
+    ).sum().item()
 
 
 @right
 def gumbel_and_norms(d: str) -> Any:
     x = torch.randn(4, 6, device=d)
     normed = [nn.LayerNorm(6), nn.GroupNorm(2, 6), nn.BatchNorm1d(6)]
-    return F.gumbel_softmax(x, hard=True).sum().item(), [n.to(d)(x).pow(2).sum().item() for n in normed], F.normalize(x).sum().item()
+    return (
+        F.gumbel_softmax(x, hard=True).sum().item(),
+        [n.to(d)(x).pow(2).sum().item() for n in normed],
+        F.normalize(x).sum().item(),
+    )

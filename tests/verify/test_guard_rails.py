@@ -15,7 +15,7 @@ from torchlint.verify.pool import Pool
 from torchlint.verify.protocol import Answer, Limits, Module, Request
 
 #: Short ones, so that what must be stopped by the clock does not stop the tests.
-LIMITS = Limits(wall=1.0, cpu=3.0, memory=512 << 20)
+LIMITS = Limits(wall=0.7, cpu=3.0, memory=512 << 20)
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's layers are Linux's")
 
 
@@ -156,13 +156,6 @@ def test_its_folder_is_empty_its_own_and_gone_afterwards(pool: Pool) -> None:
     assert not any(os.path.exists(f) for f in folders)
 
 
-def test_the_environment_is_bare(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECRET_TOKEN", "x")
-    with Pool(jobs=1) as fresh:
-        ((_, answer),) = fresh.replay([Request("import os\nprint('SECRET_TOKEN' in os.environ)")])
-    assert answer.stdout == "False\n"
-
-
 @pytest.mark.parametrize(
     "source",
     [
@@ -198,5 +191,6 @@ def test_the_policy_says_where_and_why(source: str, line: int) -> None:
     import ast
 
     (refusal, *_) = policy.refusals(ast.parse(source))
-    assert refusal.line == line and refusal.reason
+    assert refusal.line == line
+    assert refusal.reason
     assert policy.refusals(ast.parse("import mylib"), ["mylib"]) == []

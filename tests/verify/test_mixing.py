@@ -1,4 +1,4 @@
-"""Which operands may live apart: torch's rules on CUDA, one program each, `cpu` and `gpu` make the two kinds of tensors."""
+"""Which operands may live apart: torch's rules on CUDA, one program each."""
 
 from __future__ import annotations
 
@@ -78,35 +78,47 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "lerp": (lambda: torch.lerp(gpu(3), cpu(3), 0.5), "two devices"),
     "addcmul": (lambda: torch.addcmul(gpu(3), cpu(3), gpu(3)), "two devices"),
     "kron": (lambda: torch.kron(gpu(2, 2), cpu(2, 2)), "two devices"),
-    "matrix product": (lambda: gpu(2, 2) @ cpu(2, 2), "got mat2 is on cpu, different from other tensors on cuda:0"),
+    "matrix product": (
+        lambda: gpu(2, 2) @ cpu(2, 2),
+        "got mat2 is on cpu, different from other tensors on cuda:0",
+    ),
     "batched product": (lambda: torch.bmm(gpu(1, 2, 2), cpu(1, 2, 2)), "method wrapper_CUDA_bmm"),
-    "matrix vector": (lambda: gpu(2, 2).mv(cpu(2)), "is on cpu"),
-    "dot": (lambda: torch.dot(gpu(2), cpu(2)), "is on cpu"),
+    "matrix vector": (lambda: gpu(2, 2).mv(cpu(2)), "on the same device"),
+    "dot": (lambda: torch.dot(gpu(2), cpu(2)), "on the same device"),
     "outer": (lambda: torch.outer(gpu(2), cpu(2)), "two devices"),
     "addmm": (lambda: torch.addmm(cpu(2), gpu(2, 2), gpu(2, 2)), "method wrapper_CUDA_addmm"),
-    "einsum": (lambda: torch.einsum("ij,jk", cpu(2, 2), gpu(2, 2)), "on cuda:0"),
-    "solve": (lambda: torch.linalg.solve(gpu(2, 2), cpu(2, 2)), "on c"),
+    "einsum": (lambda: torch.einsum("ij,jk", cpu(2, 2), gpu(2, 2)), "on the same device"),
+    "solve": (lambda: torch.linalg.solve(gpu(2, 2), cpu(2, 2)), "on the same device"),
     "cat": (lambda: torch.cat([gpu(2), cpu(2)]), "method wrapper_CUDA_cat"),
     "stack": (lambda: torch.stack([cpu(2), gpu(2)]), "got tensors is on cuda:0"),
     "gather": (lambda: gpu(2, 2).gather(0, cpu_index(1, 2)), "got index is on cpu"),
     "scatter": (lambda: gpu(2, 2).scatter(0, cpu_index(1, 2), 1.0), "got index is on cpu"),
     "index_select": (lambda: gpu(2).index_select(0, cpu_index(1)), "wrapper_CUDA__index_select"),
-    "take": (lambda: gpu(3).take(cpu_index(1)), "on cpu"),
-    "index on the device": (lambda: cpu(3)[gpu_index(1)], "indices should be either on cpu or on the same device"),
+    "take": (lambda: gpu(3).take(cpu_index(1)), "on the same device"),
+    "index on the device": (
+        lambda: cpu(3)[gpu_index(1)],
+        "indices should be either on cpu or on the same device",
+    ),
     "mask on the device": (lambda: cpu(3)[gpu(3) > 0], "as the indexed tensor (cpu)"),
     "masked assignment": (lambda: assign(cpu(3), cpu(3) > 0, gpu(3)), "device"),
     "value to put": (lambda: gpu(3).index_put((gpu_index(1),), cpu(1)), "two devices, cuda:0 and cpu!"),
     "bucketize": (lambda: torch.bucketize(gpu(3), cpu(3)), "device"),
-    "bernoulli": (lambda: gpu(3).bernoulli_(cpu(3)), "on cpu"),
-    "cdist": (lambda: torch.cdist(gpu(2, 2), cpu(2, 2)), "on cpu"),
+    "bernoulli": (lambda: gpu(3).bernoulli_(cpu(3)), "on the same device"),
+    "cdist": (lambda: torch.cdist(gpu(2, 2), cpu(2, 2)), "on the same device"),
     "mse": (lambda: F.mse_loss(gpu(3), cpu(3)), "two devices"),
     "smooth l1": (lambda: F.smooth_l1_loss(cpu(3), gpu(3)), "two devices"),
-    "bce": (lambda: F.binary_cross_entropy(gpu(3), cpu(3)), "on cpu"),
+    "bce": (lambda: F.binary_cross_entropy(gpu(3), cpu(3)), "on the same device"),
     "bce with logits": (lambda: F.binary_cross_entropy_with_logits(gpu(3), cpu(3)), "two devices"),
     "cross entropy": (lambda: F.cross_entropy(gpu(2, 3), cpu_index(2)), "got target is on cpu"),
-    "class weights": (lambda: F.cross_entropy(gpu(2, 3), gpu_index(2), weight=cpu(3)), "got weight is on cpu"),
+    "class weights": (
+        lambda: F.cross_entropy(gpu(2, 3), gpu_index(2), weight=cpu(3)),
+        "got weight is on cpu",
+    ),
     "linear, its input": (lambda: nn.Linear(3, 2).to("cuda")(cpu(2, 3)), "got mat1 is on cpu"),
-    "linear, its weights": (lambda: nn.Linear(3, 2)(gpu(2, 3)), "got mat1 is on cuda:0, different from other tensors on cpu"),
+    "linear, its weights": (
+        lambda: nn.Linear(3, 2)(gpu(2, 3)),
+        "got mat1 is on cuda:0, different from other tensors on cpu",
+    ),
     "convolution": (
         lambda: nn.Conv2d(1, 1, 2).to("cuda")(cpu(1, 1, 3, 3)),
         "Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same",
@@ -119,20 +131,32 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: nn.LSTM(3, 2).to("cuda")(gpu(1, 1, 3), (cpu(1, 1, 2), cpu(1, 1, 2))),
         "found input tensor at cuda:0 and hidden tensor at cpu",
     ),
-    "lstm, its input": (lambda: nn.LSTM(3, 2).to("cuda")(cpu(1, 1, 3)), "found input tensor at cpu and parameter tensor at cuda:0"),
+    "lstm, its input": (
+        lambda: nn.LSTM(3, 2).to("cuda")(cpu(1, 1, 3)),
+        "found input tensor at cpu and parameter tensor at cuda:0",
+    ),
     "attention": (
         lambda: F.scaled_dot_product_attention(gpu(1, 1, 2, 4), gpu(1, 1, 2, 4), cpu(1, 1, 2, 4)),
         "Expected query, key, and value to have the same device type",
     ),
-    "grid sample": (lambda: F.grid_sample(gpu(1, 1, 2, 2), cpu(1, 2, 2, 2), align_corners=False), "grid is on cpu"),
+    "grid sample": (
+        lambda: F.grid_sample(gpu(1, 1, 2, 2), cpu(1, 2, 2, 2), align_corners=False),
+        "grid is on cpu",
+    ),
     "foreach": (lambda: torch._foreach_add([gpu(2)], [cpu(2)]), "two devices"),
     "lengths on the device": (
         lambda: nn.utils.rnn.pack_padded_sequence(gpu(2, 1, 3), gpu_index(1) + 2),
         "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor",
     ),
-    "gradient elsewhere": (lambda: setattr(gpu(2).requires_grad_(), "grad", cpu(2)), "assigned grad has data located"),
+    "gradient elsewhere": (
+        lambda: setattr(gpu(2).requires_grad_(), "grad", cpu(2)),
+        "assigned grad has data located",
+    ),
     "numpy": (lambda: gpu(2).numpy(), "can't convert cuda:0 device type tensor to numpy."),
-    "generator": (lambda: torch.randn(2, device="cuda", generator=torch.Generator()), "Expected a 'cuda' device type"),
+    "generator": (
+        lambda: torch.randn(2, device="cuda", generator=torch.Generator()),
+        "Expected a 'cuda' device type",
+    ),
     "pinned": (lambda: gpu(2).pin_memory(), "cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors"),
 }
 
@@ -191,7 +215,10 @@ def test_a_mix_in_backward_is_found_at_the_users_line() -> None:
     "program, text",
     [
         (lambda: torch.ones(2, device="mps") + torch.ones(2), "two devices, mps:0 and cpu!"),
-        (lambda: nn.Linear(2, 2).to("mps")(torch.ones(1, 2)), "Placeholder storage has not been allocated on MPS"),
+        (
+            lambda: nn.Linear(2, 2).to("mps")(torch.ones(1, 2)),
+            "Placeholder storage has not been allocated on MPS",
+        ),
         (lambda: nn.Conv2d(1, 1, 1).to("mps")(torch.ones(1, 1, 1, 1)), "weight type (MPSFloatType)"),
     ],
 )

@@ -34,13 +34,16 @@ def test_the_real_one_says_what_the_simulated_one_says(replay: Replays) -> None:
     source = SOURCE.replace("KIND", str(KIND))
     loops = (Loop("hot", 7, 4, then="break"),)
     real, simulated = (replay(source, how=how, kind=str(KIND), loops=loops) for how in ("real", "simulated"))
-    assert real.device and not real.device.startswith("simulated")
+    assert real.device
+    assert not real.device.startswith("simulated")
     for kind in ("sync", "mix"):
         assert [(e.line, e.count) for e in real.of(kind)] == [(e.line, e.count) for e in simulated.of(kind)]
     for answer in (real, simulated):
-        assert answer.exception is not None and answer.exception.line == 11
+        assert answer.exception is not None
+        assert answer.exception.line == 11
     assert {e.line for e in real.of("move")} == {e.line for e in simulated.of("move")}
-    assert real.exception is not None and simulated.exception is not None
+    assert real.exception is not None
+    assert simulated.exception is not None
     assert real.exception.message == simulated.exception.message
 
 
@@ -68,7 +71,9 @@ def test_a_real_replay_needs_a_device(replay: Replays) -> None:
     if KIND is not None:
         pytest.skip("there is one")
     exception = replay("x = 1", how="real").exception
-    assert exception is not None and exception.gap and "no accelerator" in exception.message
+    assert exception is not None
+    assert exception.gap
+    assert "no accelerator" in exception.message
 
 
 def test_the_observer_changes_nothing_and_sees_the_host() -> None:
@@ -85,4 +90,5 @@ def test_the_observer_changes_nothing_and_sees_the_host() -> None:
     assert [e.api for e in observed.recorder.of("create")][:1] == ["torch.tensor"]
     assert [(e.api, dict(e.detail)["kept"]) for e in observed.recorder.of("move")] == [("Tensor.to", False)]
     assert observed.recorder.of("sync") == []
-    assert str(x) and torch.ones(1).device.type == "cpu"
+    assert str(x)
+    assert torch.ones(1).device.type == "cpu"

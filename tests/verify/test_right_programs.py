@@ -24,7 +24,7 @@ def run(name: str, device: str) -> Any:
 
 
 def leaves(value: Any) -> list[Any]:
-    """The numbers in nested lists. The CPU has fused kernels that it does not use under a mode: nearly, not bit for bit."""
+    """The numbers in nested lists; the CPU has fused kernels that it does not use under a mode."""
     return [x for item in value for x in leaves(item)] if isinstance(value, (list, tuple)) else [value]
 
 

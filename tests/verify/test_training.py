@@ -17,7 +17,9 @@ from torchlint.verify.simdevice import SimDevice
 class Vision(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.1))
+        self.body = nn.Sequential(
+            nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.1)
+        )
         self.head = nn.Linear(36, 3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

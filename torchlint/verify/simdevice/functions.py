@@ -36,7 +36,7 @@ _METADATA = words(
     "size dim numel stride is_floating_point is_complex is_contiguous untyped_storage element_size"
 )
 #: Tell their arguments' range by `.item()`, but only on the CPU.
-_CHECKED_ON_HOST_ONLY = (torch.quantile, torch.nanquantile)
+_CHECKED_ON_HOST_ONLY = (torch.quantile, torch.nanquantile, T.quantile, T.nanquantile)
 
 
 class FunctionMode(TorchFunctionMode):

@@ -32,7 +32,7 @@ _MISSING = object()
 parse_to = torch._C._nn._parse_to
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def prepare() -> None:
     """Import what torch imports at its first optimizer step: that module takes stock of torch, and of no patches."""
     with contextlib.suppress(ImportError):

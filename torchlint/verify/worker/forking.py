@@ -192,3 +192,8 @@ def in_child(function: Callable[[], Any]) -> Any:
     os.close(out)
     os.waitpid(pid, 0)
     return json.loads(data) if data else None
+
+
+def survives_fork(function: Callable[[], bool]) -> bool:
+    """Whether a function still works in a child forked from a process that has run it; tried out in children."""
+    return in_child(lambda: function() and in_child(function) is True) is True

@@ -116,7 +116,9 @@ class Probe:
         return result
 
     def _run(self, function: Any, args: Any, kwargs: Any) -> Any:
-        return function(*args, **kwargs) if self.bridge is None else self.bridge.call(function, *args, **kwargs)
+        return (
+            function(*args, **kwargs) if self.bridge is None else self.bridge.call(function, *args, **kwargs)
+        )
 
     def _called(self, id: Any, args: Any, kwargs: Any, result: Any, **more: Any) -> None:
         arguments = [self._described(id, a) for a in args[:4]]

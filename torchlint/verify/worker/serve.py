@@ -42,9 +42,11 @@ def main(arguments: list[str]) -> None:
     warm.load()
     forks = can_fork() and "--no-fork" not in arguments
     if not (real and forks):
-        # A process that has run backward next to a real device can't be forked any more.
-        warm.train()
-        warm.rehearse()
+        from .forking import survives_fork
+
+        with_backward = not forks or survives_fork(warm.backward)
+        warm.train(with_backward)
+        warm.rehearse(with_backward)
     # Children share these pages until they write to them, and the collector writes to what it looks at.
     gc.collect()
     gc.freeze()
@@ -114,7 +116,12 @@ def answer(request: Mapping[str, Any], directory: str, *, guarded: Any = None) -
         (),
         Limits(**{k: limits[k] for k in ("wall", "cpu", "memory") if k in limits}),
     )
-    hook.allow([*(request.get("imports") or []), *(m["name"].partition(".")[0] for m in request.get("modules") or [])])
+    hook.allow(
+        [
+            *(request.get("imports") or []),
+            *(m["name"].partition(".")[0] for m in request.get("modules") or []),
+        ]
+    )
     before = len(hook.refused)
     try:
         with wall_clock(float(limits.get("wall", Limits.wall))):

@@ -33,10 +33,20 @@ def load() -> None:
             importlib.import_module(name)
 
 
-def train() -> None:
-    """Run a few steps: the first optimizer step alone imports hundreds of modules.
+def backward() -> bool:
+    """Run the autograd engine once. True, unless this process was forked from one that ran it beside a device."""
+    try:
+        loss: Any = torch.ones(1, requires_grad=True) * 2
+        loss.backward()
+    except RuntimeError:
+        return False
+    return True
 
-    Not before a fork that uses a device.
+
+def train(with_backward: bool = True) -> None:
+    """Run a few steps: the first step of an optimizer alone imports hundreds of modules.
+
+    with_backward: False in a process that is to be forked and can't be once it has run the autograd engine.
     """
     from torch import nn
 
@@ -48,7 +58,10 @@ def train() -> None:
         for x in torch.utils.data.DataLoader([torch.ones(1, 2)]):  # type: ignore[arg-type]
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 loss: Any = nn.functional.cross_entropy(model(x), torch.zeros(1, dtype=torch.long))
-            loss.backward()
+            if with_backward:
+                loss.backward()
+            for parameter in model.parameters():
+                parameter.grad = torch.ones_like(parameter)
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             schedule.step()
@@ -61,15 +74,13 @@ def train() -> None:
         str(torch.ones(1))
 
 
-def rehearse() -> None:
-    """Run a replay without guard rails.
-
-    So that what it looks up once and for all is looked up before the forks.
-    """
+def rehearse(with_backward: bool = True) -> None:
+    """Run a replay without guard rails: what is looked up once and for all is looked up before the forks."""
     from .replay import Replay
 
+    source = _REHEARSAL if with_backward else _REHEARSAL.replace("loss.backward()", "pass")
     for kind in ("cuda", "none"):
-        Replay({"source": _REHEARSAL, "device": {"kind": kind}, "precision": True}).run()
+        Replay({"source": source, "device": {"kind": kind}, "precision": True}).run()
 
 
 _REHEARSAL = """
