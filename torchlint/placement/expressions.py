@@ -375,6 +375,10 @@ def boolean(run: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
         left, right = guarded(left, key[0], not key[1]), guarded(right, *key)
     if Kind.TENSOR in (left.kind, right.kind) and left.kind in (Kind.TENSOR, Kind.NONE, Kind.UNKNOWN):
         return join(left, right)
+    if Kind.DEVICE in (left.kind, right.kind) and not is_and:
+        # `device or self.device`: a device whatever the caller gave, None included.
+        chosen = left if left.kind is Kind.DEVICE else right
+        return chosen.at((Alternative(Place(Where.NAMED, words(node)), None, node),))
     if left.kind is right.kind and left.kind in (Kind.DEVICE, Kind.STRING):
         return join(left, right)
     if Kind.DEVICE in (left.kind, right.kind):

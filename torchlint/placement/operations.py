@@ -70,7 +70,7 @@ def mix(
 
 
 def _judge(run: Interpreter, node: cst.CSTNode, api: str, tensors: Sequence[Operand], in_place: bool) -> None:
-    if len(tensors) < 2:
+    if len(tensors) < 2 or run.scene.only_host:
         return
     mixed = False
     for position, accused in enumerate(tensors):

@@ -59,3 +59,8 @@ class Scene(NamedTuple):
         if not self.stepwise or self.is_test or self.tests & _SELDOM:
             return False
         return not (self.evaluating and self.no_grad)
+
+    @property
+    def only_host(self) -> bool:
+        """Whether a condition around says that no accelerator is there, so that nothing is elsewhere."""
+        return "no-accelerator" in self.tests and "accelerator" not in self.tests

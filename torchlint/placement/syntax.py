@@ -95,6 +95,9 @@ def words(node: cst.CSTNode) -> str:
         return f"{words(node.value)}[…]"  # type: ignore[attr-defined]
     if kind in (cst.Integer, cst.Float, cst.SimpleString):
         return node.value  # type: ignore[attr-defined, no-any-return]
+    if kind is cst.BooleanOperation:
+        word = "and" if type(node.operator) is cst.And else "or"  # type: ignore[attr-defined]
+        return f"{words(node.left)} {word} {words(node.right)}"  # type: ignore[attr-defined]
     return "…"
 
 

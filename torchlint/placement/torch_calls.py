@@ -640,8 +640,8 @@ def bound_operands(
     return operands, scalars, binding
 
 
-#: Parameters that take no number, whatever the function.
-_TENSORS_ONLY = frozenset("input weight mask index mat2 tensors target tensor1 tensor2 vec vec2 batch2 query key value".split())
+#: Parameters that take no number, whatever the function (`value` of `fill_` and `masked_fill` may be one).
+_TENSORS_ONLY = frozenset("input weight mask index mat2 tensors target tensor1 tensor2 vec vec2 batch2 query key".split())
 #: Functions that take a number for their first operand, too.
 _NUMBERS_FIRST = frozenset("torch.pow torch.float_power torch.where torch.xlogy torch.special.xlogy torch.result_type".split())
 

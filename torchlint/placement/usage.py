@@ -349,6 +349,24 @@ class FileUsage:
                     scope.attributes[name].add("[,]")
         self._below(node, scope, loop)
 
+    def _binary(self, node: cst.BinaryOperation, scope: Usage, loop: cst.CSTNode | None) -> None:
+        """A chain of operators leans to the left, and may have thousands of terms."""
+        left: cst.BaseExpression = node
+        while type(left) is cst.BinaryOperation:
+            self._scan(left.right, scope, loop)
+            left = left.left
+        self._scan(left, scope, loop)
+
+    def _if(self, node: cst.If, scope: Usage, loop: cst.CSTNode | None) -> None:
+        """An if with its elifs, of which there may be a thousand."""
+        clause: cst.If | cst.Else | None = node
+        while type(clause) is cst.If:
+            self._scan(clause.test, scope, loop)
+            self._scan(clause.body, scope, loop)
+            clause = clause.orelse
+        if clause is not None:
+            self._scan(clause, scope, loop)
+
     def _yield(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
         scope.is_generator = True
         self._below(node, scope, loop)
@@ -392,6 +410,8 @@ _READERS: dict[type, Any] = {
     cst.Import: FileUsage._import,
     cst.ImportFrom: FileUsage._import,
     cst.FunctionDef: FileUsage._function,
+    cst.BinaryOperation: FileUsage._binary,
+    cst.If: FileUsage._if,
     cst.Attribute: FileUsage._attribute,
     cst.Call: FileUsage._call,
     cst.For: FileUsage._for,

@@ -1,0 +1,87 @@
+"""What interpretation knows of values, said of small programs."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import libcst as cst
+
+from torchlint.placement.events import Mix
+from torchlint.placement.observer import Observation, observe
+
+
+def observed(code: str, path: str = "module.py") -> Observation:
+    return observe(cst.parse_module(dedent(code)), path)
+
+
+def mixes(code: str) -> list[Mix]:
+    return [e for e in observed(code).events if isinstance(e, Mix)]
+
+
+def test_a_host_tensor_that_joins_a_device_tensor_is_mixed() -> None:
+    assert mixes("""
+        import torch
+        def f(device):
+            return torch.ones(3) + torch.ones(3, device=device)
+    """)
+
+
+def test_two_host_tensors_are_not_mixed() -> None:
+    assert not mixes("""
+        import torch
+        counts = torch.ones(3)
+        weights = counts.sum() / counts
+    """)
+
+
+def test_where_a_test_found_no_accelerator_nothing_is_mixed() -> None:
+    assert not mixes("""
+        import torch
+        def f(x):
+            if x.is_cuda:
+                return x
+            return torch.mm(torch.ones(3, 3), x)
+    """)
+
+
+def test_a_number_that_fills_a_tensor_is_no_tensor() -> None:
+    assert not mixes("""
+        import torch
+        def f(start):
+            return torch.ones(1, 1).fill_(start)
+    """)
+
+
+def test_device_or_default_is_a_device_even_if_no_device_is_given() -> None:
+    assert not mixes("""
+        import torch
+        class Eraser:
+            def values(self, device=None):
+                device = device or self.device
+                return torch.full((3,), 1.0, device=device)
+            def erase(self, patches):
+                patches[0] = self.values() * patches.unsqueeze(0)
+    """)
+
+
+def test_a_fault_in_one_function_leaves_the_others() -> None:
+    deep = "x" + " ** (x" * 400 + ")" * 400
+    observation = observed(f"""
+        import torch
+        def deep(x):
+            return {deep}
+        def f(device):
+            return torch.ones(3) + torch.ones(3, device=device)
+    """)
+    assert any(isinstance(e, Mix) for e in observation.events)
+
+
+def test_chains_of_operators_and_of_elif_are_walked_without_recursion() -> None:
+    terms = " + ".join(["x"] * 3000)
+    branches = "".join(f"    elif x == {n}:\n        y = {n}\n" for n in range(900))
+    code = f"def f(x):\n    return {terms}\n\ndef g(x):\n    if x == -1:\n        y = 0\n{branches}    return y\n"
+    try:
+        module = cst.parse_module(code)
+    except Exception:  # LibCST itself may refuse such a chain
+        return
+    assert observe(module, "m.py").failures == []
