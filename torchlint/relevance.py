@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 #: A file that holds none of these has nothing that a built-in rule could judge, and is not even parsed.
-TRIGGERS = (b"torch", b".to(", b".cuda(", b".cpu(", b".item(", b".backward(", b".numpy(", b"cuda", b"\0")
+TRIGGERS = (b"torch", b"lightning", b".to(", b".cuda(", b".cpu(", b".item(", b".backward(", b".numpy(", b"cuda", b"\0")
 
 _COMMON = re.compile(b"|".join(map(re.escape, TRIGGERS)))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from torchlint.placement import torch_api
@@ -11,6 +13,7 @@ from torchlint.placement.definitions import Class, Function
 from torchlint.placement.events import Autocast, Call, Move, Operand, Use
 from torchlint.placement.frameworks_bridge import framework_method
 from torchlint.placement.functions import call_function
+from torchlint.placement.graphs import keep
 from torchlint.placement.interpreter import Env, Interpreter, expression, forget_below
 from torchlint.placement.libraries import builtin_call, library_call
 from torchlint.placement.methods import method_call
@@ -18,6 +21,7 @@ from torchlint.placement.operations import mix, tensor_operands
 from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted
 from torchlint.placement.torch_calls import module_forward, torch_call
+from torchlint.placement.timeline import on_accelerator
 from torchlint.placement.values import (
     UNKNOWN,
     Alternative,
@@ -109,9 +113,21 @@ def project_call(
     """A call of a function of the project. me: the Module whose method it is."""
     result = call_function(run, function, node, arguments, me)
     run.emit(Call(node, run.scene, function, result, tuple(arguments.operands())))
+    _kept(run, function, node, arguments)
     if function.run is run or function.run.project is run.project:
         _after_effects(run, function, arguments, env)
     return result
+
+
+def _kept(run: Interpreter, function: Function, node: cst.Call, arguments: Arguments) -> None:
+    """A method that adds an argument to an attribute keeps it, with its graph."""
+    into = dotted(node.func.value) if type(node.func) is cst.Attribute else None
+    if not function.keeps or into is None:
+        return
+    given = [*zip(function.parameters, arguments.operands()), *arguments.named.items()]
+    for name, operand in given:
+        if name in function.keeps and isinstance(operand.node, cst.BaseExpression):
+            keep(run, node, operand.node, operand.value, f"{function.name}()", into)
 
 
 def _after_effects(run: Interpreter, function: Function, arguments: Arguments, env: Env) -> None:
@@ -145,6 +161,8 @@ def _instantiate(run: Interpreter, cls: Class, node: cst.Call, arguments: Argume
 
 def call_module(run: Interpreter, module: Value, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     """`model(...)`: what a Module's forward gives."""
+    if on_accelerator(module) or any(on_accelerator(o.value) for o in arguments.all()):
+        run.timeline.works(node)
     cls = module.ref
     if isinstance(cls, Class):
         forward = cls.method("forward")
@@ -186,6 +204,10 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
 
     Its result is taken to be where its arguments are, as an assumption that may silence and not accuse.
     """
+    if _is_model(node.func) and any(on_accelerator(o.value) for o in arguments.all()):
+        run.timeline.works(node)
+    elif not (target.kind is Kind.API and (target.name or "").startswith(_WITHOUT_WAIT)):
+        run.timeline.waits()
     places: tuple[Alternative, ...] = _symbolic(target.places) if target.kind is Kind.MODULE else ()
     facts = frozenset({"assumed"})
     for operand in arguments.operands():
@@ -200,6 +222,17 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
     if wanted is not None and wanted.name == "pt":
         return batch_encoding(node)
     return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts)
+
+
+#: Libraries that know nothing of devices.
+_WITHOUT_WAIT = ("logging.", "os.", "sys.", "json.", "re.", "datetime.", "pathlib.", "argparse.", "builtins.")
+_MODEL_NAME = re.compile(r"(?:^|_)(?:model|net|network|module|encoder|decoder|backbone|unet|classifier)\d*$", re.IGNORECASE)
+
+
+def _is_model(func: cst.BaseExpression) -> bool:
+    """Whether what is called has the name of a model."""
+    name = dotted(func)
+    return name is not None and _MODEL_NAME.search(name.rsplit(".", 1)[-1]) is not None
 
 
 def batch_encoding(node: cst.CSTNode) -> Value:

@@ -345,11 +345,15 @@ class Protocol(Event):
 
 @dataclass(slots=True)
 class Accumulate(Event):
-    """A value that still holds its graph is kept across iterations. how: `+=`, `append`, `update`, …."""
+    """A value that still holds its graph is kept across steps.
+
+    how: `+=`, `append`, `update()`, …. into: the name of what keeps it. kept: the expression whose value it is.
+    """
 
     value: Value
     how: str
     into: str
+    kept: cst.BaseExpression
 
 
 @dataclass(slots=True)
@@ -357,6 +361,26 @@ class Clock(Event):
     """Host time is read."""
 
     api: str
+
+
+@dataclass(slots=True)
+class Timing(Event):
+    """A time span is computed whose end does not wait for the device work in it.
+
+    start: where it begins; None where that is another hook of the same class. work: the last device work in it.
+    """
+
+    start: cst.CSTNode | None
+    work: cst.CSTNode | None
+
+
+@dataclass(slots=True)
+class AsyncRead(Event):
+    """The host reads a tensor while an asynchronous copy of it, begun at `copy`, may still be on its way."""
+
+    api: str
+    value: Value
+    copy: cst.CSTNode | None
 
 
 @dataclass(slots=True)

@@ -15,9 +15,10 @@ from torchlint.placement.frameworks_bridge import framework_attribute
 from torchlint.placement.guards import frequency_tests, tests_of
 from torchlint.placement.interpreter import Env, Interpreter, expression, key_of, negated
 from torchlint.placement.operations import check_index, mix
-from torchlint.placement.syncs import demand, demand_host, emit_sync, may_wait, read_as_text
+from torchlint.placement.syncs import demand, demand_host, emit_sync, read_as_text
 from torchlint.placement.statements import bind
 from torchlint.placement.syntax import dotted, integer, string, words
+from torchlint.placement.timeline import read_pending, time_between
 from torchlint.placement.values import (
     ARRAY,
     NONE,
@@ -229,6 +230,8 @@ def binary(run: Interpreter, node: cst.BinaryOperation, env: Env) -> Value:
 
 def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode, a: Value, b: Value) -> Value:
     operator = type(node.operator)
+    for value in (a, b):
+        read_pending(run, node, "operator", value)
     if operator is cst.Modulo and a.kind not in (Kind.TENSOR, Kind.STRING):
         if a.kind is Kind.UNKNOWN and b.kind is Kind.TENSOR:
             return b.but(facts=b.facts & {"grad"})
@@ -254,6 +257,8 @@ def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode
         if a.kind is Kind.NUMBER:
             if operator is cst.BitAnd:
                 return _MODULO
+            if operator is cst.Subtract and "clock" in a.facts and "clock" in b.facts:
+                time_between(run, node, a, b)
             return Value(Kind.NUMBER, union(a.places, b.places), facts=(a.facts | b.facts) & _KEPT_BY_ARITHMETIC)
         return Value(a.kind)
     if a.kind is Kind.SEQUENCE and b.kind is Kind.SEQUENCE and operator is cst.Add:
@@ -304,6 +309,8 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
         if any(v.kind is Kind.UNKNOWN for v in values) and result.on_host:
             result = result.at(())
         return result.but(facts=frozenset({"mask"}))
+    for value in values:
+        read_pending(run, node, "compare", value)
     tests = _comparison_tests(run, node, values, operators)
     if any(o in _TRUTH_ONLY for o in operators) or not _may_be_elementwise(values):
         return Value(Kind.NUMBER, tests=tests)
@@ -522,8 +529,7 @@ def formatted(run: Interpreter, node: cst.FormattedString, env: Env) -> Value:
     for part in node.parts:
         if type(part) is cst.FormattedStringExpression:
             value = run.evaluate(part.expression, env)
-            if may_wait(value):
-                emit_sync(run, part.expression, "f-string", value, hidden=True)
+            emit_sync(run, part.expression, "f-string", value, hidden=True)
         elif type(part) is cst.FormattedStringText and family is None:
             family = part.value.split(":")[0] if ":" in part.value else None
     if family in _DEVICE_FAMILIES:

@@ -143,6 +143,9 @@ def _summarise(function: Function, run: Interpreter) -> None:
     run.depth += 1
     run.frame = Frame(function, function.outer, run.usage.of(node))
     run.context_places = None
+    worked, work, waited = run.timeline.worked, run.timeline.work, run.timeline.waited
+    run.timeline.now += 1
+    run.frame.began = run.timeline.now
     role = role_of(run, function)
     run.scene = Scene(
         role=role,
@@ -168,6 +171,9 @@ def _summarise(function: Function, run: Interpreter) -> None:
     finally:
         run.frame, run.scene, run.context_places, run.depth = frame, scene, places, depth
         run.statement = statement
+        function.works = run.timeline.worked != worked
+        function.waits = run.timeline.waited != waited
+        run.timeline.worked, run.timeline.work, run.timeline.waited = worked, work, waited
         function.state = "done"
     function.result = _result(run, function, env)
 
@@ -330,6 +336,10 @@ def call_function(
     if function.state == "running":
         return UNKNOWN
     summarise(function)
+    if function.waits or function.state != "done":
+        run.timeline.waits()
+    elif function.works:
+        run.timeline.works(node)
     positional = (o.value for o in arguments.positional)
     complete = not arguments.starred and all(m.keys is not None for m in arguments.unpacked)
     bound = bind_arguments(function, positional, arguments.values(), complete=complete)

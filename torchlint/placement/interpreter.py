@@ -13,10 +13,12 @@ import libcst as cst
 from torchlint.placement.events import Event, Move, Sync, Use
 from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import dotted
+from torchlint.placement.timeline import Timeline
 from torchlint.placement.usage import FileUsage, Usage
 from torchlint.placement.values import UNKNOWN, Alternative, Certainty, Kind, Value, join, narrowed
 
 if TYPE_CHECKING:
+    from torchlint.placement.graphs import Backwards
     from torchlint.placement.definitions import Class, Function
     from torchlint.placement.project import Project
 
@@ -78,7 +80,7 @@ class Frame:
     """One function (or the module) while it is interpreted."""
 
     __slots__ = (
-        "exits", "function", "global_names", "outer", "returns", "self_name", "statement", "usage",
+        "began", "exits", "function", "global_names", "outer", "returns", "self_name", "statement", "usage",
         "versions", "yields",
     )  # fmt: skip
 
@@ -86,6 +88,8 @@ class Frame:
         self.function = function
         self.outer = outer
         self.usage = usage
+        #: When it began, on the timeline.
+        self.began = 0
         #: What the method calls its instance; empty outside of methods.
         self.self_name = ""
         self.returns: list[tuple[cst.CSTNode, Value]] = []
@@ -134,6 +138,9 @@ class Interpreter:
         #: What `with` items are, by their expression, and the function that they stand in.
         self.contexts: dict[cst.CSTNode, tuple[Value, cst.FunctionDef | None]] = {}
         self.failures: list[tuple[cst.CSTNode, str]] = []
+        self.timeline = Timeline()
+        #: What is known of the backward calls of functions, where something asked.
+        self.backwards: dict[cst.CSTNode, Backwards] = {}
         #: The statement that is being executed.
         self.statement: cst.CSTNode | None = None
         self.torch_imported = False

@@ -44,6 +44,7 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
         if given and may_wait(first):
             emit_sync(run, node, f"{name}()", first)
             return number_read(node)
+        emit_sync(run, node, f"{name}()", first)
         return Value(Kind.NUMBER, first.places) if first.kind is Kind.NUMBER else NUMBER
     if name in _TO_TEXT:
         for operand in given:
@@ -141,7 +142,8 @@ def library_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
         return UNKNOWN
     if name in _CLOCKS:
         run.emit(Clock(node, run.scene, name))
-        return Value(Kind.NUMBER, facts=frozenset({"clock"}))
+        run.timeline.reads_clock(node, run.scene)
+        return number_read(node).but(facts=frozenset({"clock"}))
     if name in ("copy.deepcopy", "copy.copy"):
         return (arguments.value("x", 0) or UNKNOWN).but(ref=(arguments.value("x", 0) or UNKNOWN).ref)
     if name in ("os.environ.setdefault", "os.putenv") and arguments.positional:

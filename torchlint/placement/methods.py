@@ -13,7 +13,6 @@ from torchlint.placement.classes import register, start_analysis
 from torchlint.placement.definitions import Class, Function
 from torchlint.placement.devices import device_places, name_device
 from torchlint.placement.events import (
-    Accumulate,
     Attribute,
     Backward,
     DeviceName,
@@ -27,10 +26,12 @@ from torchlint.placement.events import (
 )
 from torchlint.placement.evidence import distinguishes_tensor, speaks_of_array
 from torchlint.placement.frameworks_bridge import framework_method
+from torchlint.placement.graphs import keep
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.operations import emit_host_only, mix
 from torchlint.placement.syncs import demand, demand_host, emit_sync, may_wait, number_read, read_as_text
 from torchlint.placement.syntax import dotted, string, words
+from torchlint.placement.timeline import read_pending
 from torchlint.placement.torch_calls import bound_operands, result_of, waits
 from torchlint.placement.values import (
     ARRAY,
@@ -126,7 +127,7 @@ def move(
 ) -> Value:
     """`.to(...)`, `.cuda()`, `.cpu()`, `.half()`, `.type(...)` and their like."""
     target, dtype = _target(run, node, name, value, arguments)
-    non_blocking = arguments.find("non_blocking", 1) is not None and name in ("to", "cuda", "cpu")
+    non_blocking = _is_non_blocking(name, arguments)
     rank = value.places[0].rank if len({p.rank for p in value.places}) == 1 and value.places else None
     places = value.places if target is None else with_rank(target, rank)
     facts = value.facts - {"pending", "pinned"}
@@ -134,8 +135,10 @@ def move(
         facts |= {"fresh"}
         if target is not None:
             facts -= {"leaf", "parameter", "buffer", "assumed"}
-        if target is not None and non_blocking and _all_host(target):
+        if target is not None and non_blocking and _all_host(target) and not value.on_host:
             facts |= {"pending"}
+            places = tuple(p._replace(origin=node) for p in places)
+            run.timeline.copies(node)
     result = value.but(places=places, facts=facts, element=None if value.kind is Kind.UNKNOWN else value.element)
     event = Move(
         node, run.scene, name, func.value, value, result, target is not None, target or (), dtype, non_blocking,
@@ -144,7 +147,9 @@ def move(
     run.emit(event)
     if name == "cuda":
         run.emit(DeviceName(node, run.scene, "cuda", "cuda()", "cuda", value))
-    if target is not None and _all_host(target) and name != "type":
+    if target is not None and _all_host(target) and "pending" not in facts:
+        run.timeline.waits()
+    if target is not None and _all_host(target) and name != "type" and "pending" not in facts:
         if name == "cpu" or any("cpu" in _text(a.value) for a in node.args):
             if value.kind is Kind.UNKNOWN and event.use is Use.USED and _is_copied(func.value, value):
                 emit_sync(run, node, "cpu", value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED))
@@ -156,6 +161,14 @@ def move(
 
         moved_in_place(run, func.value, dotted(func.value), value, result, env)
     return result
+
+
+def _is_non_blocking(name: str, arguments: Arguments) -> bool:
+    """Whether a move says `non_blocking=True`, by keyword or as the last of its positional arguments."""
+    given = arguments.find("non_blocking")
+    if given is None and name in ("to", "cuda", "cpu") and arguments.positional:
+        given = arguments.positional[-1]
+    return given is not None and name in ("to", "cuda", "cpu", "type") and words(given.node) == "True"
 
 
 def _text(node: cst.CSTNode) -> str:
@@ -181,7 +194,7 @@ def _is_copied(receiver: cst.BaseExpression, value: Value) -> bool:
 def _copied_before(run: Interpreter, node: cst.CSTNode) -> None:
     """`x.cpu().numpy()`: what comes after tells that a tensor was copied, though `x` itself is not known."""
     event = run.events.get((Move, node))
-    if isinstance(event, Move) and event.value.kind is Kind.UNKNOWN and _all_host(event.target):
+    if isinstance(event, Move) and event.value.kind is Kind.UNKNOWN and _all_host(event.target) and not event.non_blocking:
         emit_sync(run, node, "cpu", event.value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED))
 
 
@@ -260,6 +273,10 @@ _LOSSY = frozenset({"fresh", "leaf", "parameter", "buffer", "mask", "loss", "pin
 def _tensor_method(
     run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
 ) -> Value:
+    if name not in _VIEWING:
+        read_pending(run, node, name, value)
+        if "pending" in value.facts:
+            value = value.but(facts=value.facts - {"pending"})
     if name in ("item", "tolist"):
         return _read(run, node, name, value)
     if name == "numpy":
@@ -293,6 +310,13 @@ def _tensor_method(
 
 #: Beginnings of the in-place methods that write pieces of other data.
 _WRITING = ("copy_", "scatter_", "index_", "masked_", "put_", "fill_diagonal_")
+
+
+#: Methods that read no element.
+_VIEWING = frozenset(
+    "view reshape detach squeeze unsqueeze permute transpose t flatten size dim numel expand unbind chunk split"
+    " is_contiguous record_stream stride type_as to cuda pin_memory is_pinned data_ptr".split()
+)
 
 
 def _read(run: Interpreter, node: cst.Call, name: str, value: Value) -> Value:
@@ -467,6 +491,10 @@ def _scaler_method(
     return UNKNOWN
 
 
+#: How a list grows by one.
+_GROWING = frozenset(["append", "appendleft", "insert"])
+
+
 def _sequence_method(
     run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
 ) -> Value:
@@ -485,8 +513,9 @@ def _sequence_method(
                 if attribute in owner.attributes:
                     owner.attributes[attribute] = grown
                     run.emit(Attribute(node, run.scene, owner, attribute, grown, "append", arguments.positional[-1].node))
-        if given.kind is Kind.TENSOR and run.scene.loops:
-            run.emit(Accumulate(node, run.scene, given, name, key or ""))
+        kept = arguments.positional[-1].node
+        if name in _GROWING and key is not None and isinstance(kept, cst.BaseExpression):
+            keep(run, node, kept, given, name, key)
         if run.frame.function is not None:
             run.frame.function.writes = True
         return UNKNOWN
@@ -642,11 +671,15 @@ def _unknown_method(
     if name in ("items", "values", "keys", "get"):
         inner = Value(Kind.UNKNOWN, value.places, value.certainty, facts=value.facts & {"assumed"})
         return _mapping_method(run, node, func, name, Value(Kind.MAPPING, element=inner), arguments, env)
-    if name in ("append", "extend") and arguments.positional and run.scene.loops and arguments.positional[0].value.kind is Kind.TENSOR:
-        run.emit(Accumulate(node, run.scene, arguments.positional[0].value, name, receiver))
+    if name in _GROWING and arguments.positional:
+        given = arguments.positional[-1]
+        if isinstance(given.node, cst.BaseExpression):
+            keep(run, node, given.node, given.value, name, receiver)
         return UNKNOWN
     if name in ("numpy", "item", "tolist", "detach"):
         _copied_before(run, func.value)
+        if name != "detach":
+            read_pending(run, node, name, value)
     if name == "numpy":
         return ARRAY.at(value.places if value.on_host else ())
     in_module = bool(value.places) and all(p.place.where is Where.OF_MODULE for p in value.places)
@@ -662,8 +695,10 @@ def _unknown_method(
         return sequence(element=NUMBER) if name == "size" and not arguments.positional else NUMBER
     from torchlint.placement.calls import unknown_call
 
+    waited = run.timeline.waited
     result = unknown_call(run, UNKNOWN, node, arguments, env)
     if torch_api.is_method(name) and result.kind is Kind.UNKNOWN:
+        run.timeline.waited = waited
         # Whatever it is, what comes of it is where it is.
         facts = value.facts - {"fresh"}
         if name in _COMPUTING and value.facts & {"assumed", "grad"} and value.places and not value.on_host:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement.events import Accumulate, HostOnly, Mix, Operand
+from torchlint.placement.events import HostOnly, Mix, Operand
+from torchlint.placement.graphs import keep
 from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted
+from torchlint.placement.timeline import read_pending
 from torchlint.placement.values import (
     ELSEWHERE,
     MOST_ALTERNATIVES,
@@ -65,6 +67,8 @@ def mix(
     A 0-dim tensor on the host may join any other, except where it is written in place.
     """
     tensors = tensor_operands(operands)
+    for operand in tensors:
+        read_pending(run, node, api, operand.value)
     _judge(run, node, api, tensors, in_place)
     return _result(tensors, rank)
 
@@ -210,8 +214,9 @@ def augmented(run: Interpreter, node: cst.AugAssign, left: Value, right: Value) 
         value = left
     else:
         value = NUMBER if Kind.NUMBER in (left.kind, right.kind) and left.kind is not Kind.UNKNOWN else UNKNOWN
-    if right.kind is Kind.TENSOR and run.scene.loops and type(node.operator) is cst.AddAssign:
-        run.emit(Accumulate(node, run.scene, right, "+=", dotted(node.target) or ""))
+    if type(node.operator) is cst.AddAssign:
+        target = node.target.value if type(node.target) is cst.Subscript else node.target
+        keep(run, node, node.value, right, "+=", dotted(target) or "")
     return value
 
 

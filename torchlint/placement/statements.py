@@ -24,7 +24,7 @@ from torchlint.placement.interpreter import (
 )
 from torchlint.placement.operations import augmented
 from torchlint.placement.scene import Scene
-from torchlint.placement.syntax import dotted, mentions
+from torchlint.placement.syntax import dotted, mentions, words
 from torchlint.placement.values import (
     NONE,
     UNKNOWN,
@@ -179,6 +179,9 @@ def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
             break
     run.frame.exits.pop()
     run.scene = scene
+    if hot or not words(node.iter).startswith(("range(", "trange(")):
+        # Over many batches the queue is full, and waits even out.
+        run.timeline.waits()
     if node.orelse is not None:
         run.suite(node.orelse.body, env)
     return None
@@ -235,6 +238,7 @@ def while_(run: Interpreter, node: cst.While, env: Env) -> Outcome | None:
             break
     run.frame.exits.pop()
     run.scene = scene
+    run.timeline.waits()
     if node.orelse is not None:
         run.suite(node.orelse.body, env)
     return None

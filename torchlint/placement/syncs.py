@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.placement.events import Sync
 from torchlint.placement.syntax import descendants, dotted
+from torchlint.placement.timeline import read_pending
 from torchlint.placement.values import HOST, Alternative, Certainty, Kind, Value
 
 if TYPE_CHECKING:
@@ -23,8 +24,12 @@ def emit_sync(
     """The host waits for `value`, unless it is known to be on the host or is no tensor."""
     if value.kind is Kind.UNKNOWN and "computed" in value.facts:
         value = value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
+    read_pending(run, node, api, value)
+    if value.kind is Kind.UNKNOWN and value.places and not value.on_host:
+        run.timeline.waits()
     if value.kind is not Kind.TENSOR or value.on_host:
         return
+    run.timeline.waits()
     run.emit(Sync(node, run.scene, api, value, hidden, demanded, subject_of(run, node), run.statement))
 
 
@@ -47,6 +52,7 @@ def read_as_text(run: Interpreter, node: cst.BaseExpression, value: Value, api: 
 
 def emit_full_sync(run: Interpreter, node: cst.CSTNode, api: str) -> None:
     """The host waits for all work of the device."""
+    run.timeline.waits()
     run.emit(Sync(node, run.scene, api, None, statement=run.statement))
 
 

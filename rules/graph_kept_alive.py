@@ -1,0 +1,72 @@
+"""DEV304: a loss is kept together with its graph, so that memory grows with every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from torchlint.findings import Confidence, Safety, Severity
+from torchlint.placement.events import Accumulate
+from torchlint.rule import NodeEdit, NodeFix, Report, Rule, confidence_of, weakest
+
+
+class GraphKeptAlive(Rule):
+    """A loss is kept together with its graph, so that memory grows with every step.
+
+    What it does
+        Finds losses that a training step adds to a sum, appends to a list or hands to a meter which does so,
+        without cutting them off the autograd graph. Silent where backward runs on the sum itself, and where the
+        sum begins anew in every step.
+
+    Why it matters
+        A tensor that requires grad refers to the graph that computed it. A sum over an epoch refers to the graphs
+        of all its steps, none of which can be freed before the sum is.
+
+    Example
+        def train(model, loader, optimizer, criterion, device):
+            total = 0.0
+            for x, y in loader:
+                loss = criterion(model(x.to(device)), y.to(device))
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                total += loss  # <-
+            return total / len(loader)
+
+    Use instead
+        def train(model, loader, optimizer, criterion, device):
+            total = 0.0
+            for x, y in loader:
+                loss = criterion(model(x.to(device)), y.to(device))
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                total += loss.detach()
+            return total / len(loader)
+
+    Fix
+        Unsafe. Cuts the value off the graph; a backward elsewhere that runs on the sum would miss it.
+
+    Verification
+        Confirmed where what is kept after two steps still has a `grad_fn`.
+
+    References
+        https://pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
+        https://github.com/horovod/horovod/pull/641
+    """
+
+    code = "DEV304"
+    name = "graph-kept-alive"
+    severity = Severity.WARNING
+
+    def on_accumulate(self, kept: Accumulate) -> Iterator[Report]:
+        source = self.context.code(kept.kept)
+        message = f"`{kept.into}` keeps `{source}` with its autograd graph, so that no step's graph is freed"
+        sure = weakest(Confidence.LIKELY, confidence_of(kept.value.certainty))
+        yield self.finding(kept, message, confidence=sure, fix=self._fix(kept.kept, source))
+
+    def _fix(self, kept: cst.BaseExpression, source: str) -> NodeFix:
+        whole = isinstance(kept, cst.Name | cst.Attribute | cst.Call | cst.Subscript) or bool(kept.lpar)
+        text = f"{source}.detach()" if whole else f"({source}).detach()"
+        return NodeFix(f"keep `{text}`", Safety.UNSAFE, (NodeEdit(kept, "replace", text),))

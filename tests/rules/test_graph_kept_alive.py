@@ -1,0 +1,116 @@
+"""DEV304: losses kept with their graph."""
+
+from __future__ import annotations
+
+import pytest
+from checking import fixed
+from steps import IMPORTS, step, texts
+
+CODE = "DEV304"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "total += loss",
+        "total += loss * x.size(0)",
+        "total += loss.mean()",
+        "total += loss / len(loader)",
+        "losses.append(loss)",
+        "losses.append(loss.cpu())",
+        "sums['loss'] += loss",
+        "if step > 10: total += loss",
+    ],
+)
+def test_a_loss_kept_with_its_graph_is_reported(line: str) -> None:
+    before = "total = 0.0\nlosses = []\nsums = {'loss': 0.0}"
+    assert texts(step(line, before=before), CODE) == [line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "total += loss.item()",
+        "total += float(loss)",
+        "total += loss.detach()",
+        "total += loss.data",
+        "total += loss.detach().mean() * x.size(0)",
+        "losses.append(loss.item())",
+        "losses.append(output.argmax(1))",
+        "losses.append(step)",
+        "with torch.no_grad(): total += loss",
+        "loss += penalty",
+        "total += x.size(0)",
+        "total += accuracy(output, y)",
+    ],
+)
+def test_what_holds_no_graph_is_silent(line: str) -> None:
+    assert texts(step(line, before="total = 0.0\nlosses = []"), CODE) == []
+
+
+def test_a_sum_that_begins_anew_in_every_step_is_silent() -> None:
+    assert texts(step("total = 0\ntotal += loss"), CODE) == []
+
+
+def test_a_sum_that_backward_runs_on_is_silent() -> None:
+    body = "total += loss\nif step % 4 == 3:\n    total.backward()\n    total = 0"
+    assert texts(step(body, before="total = 0"), CODE) == []
+
+
+def test_a_list_that_flows_into_a_backward_is_silent() -> None:
+    body = "losses.append(loss)\nif step % 4 == 3:\n    mean = torch.stack(losses).mean()\n    mean.backward()\n    losses.clear()"
+    assert texts(step(body, before="losses = []"), CODE) == []
+
+
+def test_losses_added_up_before_one_backward_are_silent() -> None:
+    code = IMPORTS + (
+        "def one_step(heads, features, labels, optimizer, criterion):\n"
+        "    loss = 0\n"
+        "    for head, label in zip(heads, labels):\n"
+        "        loss += criterion(head(features), label)\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+    )
+    assert texts(code, CODE) == []
+
+
+METER = (
+    "class Meter:\n"
+    "    def __init__(self):\n"
+    "        self.sum = 0.0\n"
+    "    def update(self, value, n=1):\n"
+    "        {}\n"
+)
+
+
+@pytest.mark.parametrize("call", ["meter.update(loss)", "meter.update(loss, x.size(0))", "meter.update(value=loss)"])
+def test_a_meter_that_sums_what_it_gets_keeps_the_graph(call: str) -> None:
+    code = METER.format("self.sum += value * n") + step(call, before="meter = Meter()")
+    assert texts(code, CODE) == [call]
+
+
+@pytest.mark.parametrize("body", ["self.sum += value.item() * n", "self.sum += value.detach()", "value = value.item()\n        self.sum += value", "self.last = n"])
+def test_a_meter_that_cuts_the_graph_is_silent(body: str) -> None:
+    assert texts(METER.format(body) + step("meter.update(loss)", before="meter = Meter()"), CODE) == []
+
+
+def test_a_meter_that_gets_a_number_is_silent() -> None:
+    code = METER.format("self.sum += value") + step("meter.update(loss.item())", before="meter = Meter()")
+    assert texts(code, CODE) == []
+
+
+def test_an_attribute_of_the_trainer_keeps_the_graph() -> None:
+    code = IMPORTS + (
+        "class Trainer:\n"
+        "    def train_step(self, batch):\n"
+        "        loss = self.model(batch).mean()\n"
+        "        loss.backward()\n"
+        "        self.optimizer.step()\n"
+        "        self.total += loss\n"
+    )
+    assert texts(code, CODE) == ["self.total += loss"]
+
+
+def test_the_fix_cuts_the_graph() -> None:
+    code = step("total += loss / 2", before="total = 0.0")
+    assert fixed(code, CODE) == code.replace("total += loss / 2", "total += (loss / 2).detach()")

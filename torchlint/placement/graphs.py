@@ -1,0 +1,181 @@
+"""Autograd graphs that outlive their step: what holds one, and what keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from torchlint.placement.events import Accumulate
+from torchlint.placement.syntax import assigned_names, children, descendants, dotted, statements
+from torchlint.placement.values import Kind, Value
+
+if TYPE_CHECKING:
+    from torchlint.placement.interpreter import Interpreter
+
+#: Methods whose result hangs on the graph of what they are called on.
+_PASSING = frozenset(
+    "mean sum clone abs squeeze unsqueeze float half double to cuda cpu view reshape pow sqrt exp log neg".split()
+)
+_BACKWARD = frozenset(["backward", "manual_backward"])
+
+
+class Backwards(NamedTuple):
+    """What is known of the backward calls in a piece of code.
+
+    losses: the names that backward is called on, or that are handed to it. sources: all names that flow into those.
+    """
+
+    losses: frozenset[str]
+    sources: frozenset[str]
+
+
+def keep(
+    run: Interpreter, node: cst.CSTNode, kept: cst.BaseExpression, value: Value, how: str, into: str
+) -> None:
+    """`value`, the value of `kept`, is added to `into`: tell where its graph outlives the step with it."""
+    if value.kind not in (Kind.TENSOR, Kind.UNKNOWN) or run.scene.no_grad or not into:
+        return
+    carriers = set(_carriers(kept))
+    if not carriers:
+        return
+    function = run.frame.function
+    if function is not None and into.startswith(f"{run.frame.self_name}."):
+        for name in carriers.intersection(function.parameters):
+            if not run.frame.usage.assigned.get(name):
+                function.keeps.add(name)
+    if not run.scene.stepwise or run.scene.evaluating or run.scene.is_test or not _outlives(run, into):
+        return
+    whole: cst.CSTNode = function.node if function is not None else run.module
+    here = backwards(run, whole)
+    if not (carriers & here.losses or {"loss", "grad"} <= value.facts):
+        return
+    around = backwards(run, run.module) if "." in into else here
+    if into not in around.sources:
+        run.emit(Accumulate(node, run.scene, value, how, into, kept))
+
+
+def _carriers(node: cst.BaseExpression) -> Iterator[str]:
+    """The names whose graph an expression hangs on; none where it is cut, or where that is not known."""
+    name = dotted(node)
+    if name is not None:
+        if not name.endswith((".data", ".grad")):
+            yield name
+    elif isinstance(node, cst.BinaryOperation):
+        yield from _carriers(node.left)
+        yield from _carriers(node.right)
+    elif isinstance(node, cst.UnaryOperation):
+        yield from _carriers(node.expression)
+    elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _PASSING:
+        yield from _carriers(node.func.value)
+
+
+def _outlives(run: Interpreter, into: str) -> bool:
+    """Whether a name is bound outside of the step, so that what it holds is there in the next one."""
+    loop = run.scene.step_loop
+    if isinstance(loop, cst.For | cst.While):
+        return not _is_bound_by(loop.body, into)
+    function = run.frame.function
+    if function is None or "." not in into:
+        return function is not None and into in run.frame.global_names
+    return not _is_bound_by(function.node.body, into)
+
+
+def _is_bound_by(body: cst.BaseSuite, name: str) -> bool:
+    """Whether every run of a block binds `name` anew."""
+    for statement in statements(body):
+        if isinstance(statement, cst.With):
+            if _is_bound_by(statement.body, name):
+                return True
+        for small in statement.body if isinstance(statement, cst.SimpleStatementLine) else (statement,):
+            if isinstance(small, cst.Assign):
+                targets = [t.target for t in small.targets]
+            elif isinstance(small, cst.AnnAssign) and small.value is not None:
+                targets = [small.target]
+            else:
+                continue
+            if any(name == dotted(t) or name in assigned_names(t) for t in targets):
+                return True
+    return False
+
+
+def backwards(run: Interpreter, code: cst.CSTNode) -> Backwards:
+    """What is known of the backward calls in a function or a module, computed once."""
+    found = run.backwards.get(code)
+    if found is None:
+        found = run.backwards[code] = _find(code)
+    return found
+
+
+def _find(code: cst.CSTNode) -> Backwards:
+    losses: set[str] = set()
+    sources: set[str] = set()
+    flows: list[tuple[set[str], set[str]]] = []
+    for node in descendants(code):
+        if isinstance(node, cst.Call):
+            for given in _backwarded(node):
+                losses.update(_carriers(given))
+                sources.update(_names(given))
+        elif isinstance(node, cst.Assign):
+            flows.append(({n for t in node.targets for n in _targets(t.target)}, set(_names(node.value))))
+        elif isinstance(node, cst.AugAssign):
+            flows.append((set(_targets(node.target)), set(_names(node.value))))
+        elif isinstance(node, cst.For):
+            flows.append((set(_targets(node.target)), set(_names(node.iter))))
+        elif isinstance(node, cst.CompFor):
+            flows.append((set(_targets(node.target)), set(_names(node.iter))))
+    changed = True
+    while changed:
+        changed = False
+        for targets, origins in flows:
+            if targets & sources and not origins <= sources:
+                sources |= origins
+                changed = True
+    return Backwards(frozenset(losses), frozenset(sources))
+
+
+def _backwarded(call: cst.Call) -> Iterator[cst.BaseExpression]:
+    """The expressions whose backward a call runs."""
+    func = call.func
+    name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+    if name in _BACKWARD and isinstance(func, cst.Attribute):
+        yield from (a.value for a in call.args if a.keyword is None or a.keyword.value in ("loss", "tensors"))
+        yield _unscaled(func.value)
+    elif "loss_scaler" in name and call.args:
+        yield call.args[0].value
+
+
+def _unscaled(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`loss` for `scaler.scale(loss)`."""
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
+        if node.func.attr.value in ("scale", "scale_loss"):
+            return node.args[0].value
+    return node
+
+
+def _targets(node: cst.CSTNode) -> Iterator[str]:
+    name = dotted(node)
+    if name is not None:
+        yield name
+    elif isinstance(node, cst.Subscript):
+        yield from _targets(node.value)
+    else:
+        yield from assigned_names(node)
+
+
+def _names(node: cst.CSTNode) -> Iterator[str]:
+    """The names in an expression, dotted ones whole, and with them what they are attributes of."""
+    name = dotted(node)
+    if name is not None:
+        yield name
+        while "." in name:
+            name = name.rpartition(".")[0]
+            yield name
+        return
+    if isinstance(node, cst.Attribute):
+        yield from _names(node.value)
+        return
+    for child in children(node):
+        if not (isinstance(node, cst.Arg) and child is node.keyword):
+            yield from _names(child)

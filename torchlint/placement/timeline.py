@@ -1,0 +1,101 @@
+"""The order of device work, waits for it, clocks and asynchronous copies, along one interpretation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from torchlint.placement.events import AsyncRead, Timing
+from torchlint.placement.values import Kind, Value
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.placement.interpreter import Interpreter
+    from torchlint.placement.scene import Scene
+
+
+class Reading(NamedTuple):
+    """The state when a clock was read: the moment, the last device work and the last wait before it, the scene."""
+
+    moment: int
+    worked: int
+    waited: int
+    work: cst.CSTNode | None
+    scene: Scene
+
+
+class Timeline:
+    """Moments count up as the interpretation goes; branches count one after the other.
+
+    worked, waited: the moments of the last device work and of the last thing that may have waited for it.
+    work: where that work was. copied: when each asynchronous copy to the host began.
+    """
+
+    __slots__ = ("clocks", "copied", "now", "waited", "work", "worked")
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.worked = 0
+        self.waited = 0
+        self.work: cst.CSTNode | None = None
+        self.clocks: dict[cst.CSTNode, Reading] = {}
+        self.copied: dict[cst.CSTNode, int] = {}
+
+    def works(self, node: cst.CSTNode) -> None:
+        """Work is given to the device."""
+        self.now += 1
+        self.worked, self.work = self.now, node
+
+    def waits(self) -> None:
+        """The host waits for the device, or may."""
+        self.now += 1
+        self.waited = self.now
+
+    def reads_clock(self, node: cst.CSTNode, scene: Scene) -> None:
+        self.now += 1
+        self.clocks[node] = Reading(self.now, self.worked, self.waited, self.work, scene)
+
+    def copies(self, node: cst.CSTNode) -> None:
+        """An asynchronous copy to the host begins."""
+        self.now += 1
+        self.copied[node] = self.now
+
+
+def on_accelerator(value: Value) -> bool:
+    """Whether a value may well be on an accelerator: the code gives it a place that is not the host."""
+    return any(not p.place.is_host for p in value.places) and not value.may_be_on_host
+
+
+def time_between(run: Interpreter, node: cst.CSTNode, end: Value, start: Value) -> None:
+    """`end - start` is computed of two readings of a clock: tell it where device work between them may still run."""
+    stop = run.timeline.clocks.get(end.origin) if end.origin is not None else None
+    if stop is None or stop.scene.is_test:
+        return
+    begin = run.timeline.clocks.get(start.origin) if start.origin is not None else None
+    if begin is None:
+        if _is_end_of_batch(run) and run.frame.began < stop.moment and stop.waited <= run.frame.began:
+            run.emit(Timing(node, run.scene, None, None))
+        return
+    same = begin.scene.loops == stop.scene.loops and begin.scene.function is stop.scene.function
+    if same and begin.moment < stop.worked and stop.waited <= stop.worked:
+        run.emit(Timing(node, run.scene, start.origin, stop.work))
+
+
+def _is_end_of_batch(run: Interpreter) -> bool:
+    """Whether this is a hook that Lightning calls at the end of a batch, whose beginning is another hook's."""
+    function = run.frame.function
+    if function is None or function.owner is None:
+        return False
+    framework = any(name.startswith(("lightning", "pytorch_lightning")) for name in function.owner.kind_names)
+    return framework and function.name.startswith("on_") and function.name.endswith("_batch_end")
+
+
+def read_pending(run: Interpreter, node: cst.CSTNode, api: str, value: Value) -> None:
+    """The host reads a value: tell it where an asynchronous copy of it may still be on its way."""
+    if "pending" not in value.facts or value.kind not in (Kind.TENSOR, Kind.UNKNOWN):
+        return
+    for alternative in value.places:
+        begun = run.timeline.copied.get(alternative.origin) if alternative.origin is not None else None
+        if begun is not None and run.timeline.waited < begun:
+            run.emit(AsyncRead(node, run.scene, api, value, alternative.origin))
+            return
