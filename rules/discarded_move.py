@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Move, Use
-from torchlint.placement.syntax import dotted
+from torchlint.placement.interpreter import key_of
 from torchlint.placement.values import Kind
-from torchlint.rule import NodeEdit, NodeFix, Probe, Report, Rule, confidence_of
+from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, confidence_of, weakest
 
 
 class DiscardedMove(Rule):
     """A tensor is moved and the moved copy is dropped.
 
     What it does
-        Finds statements such as `x.to(device)`, `x.cuda()` and `x.half()` where `x` is a tensor.
+        Finds statements such as `x.to(device)`, `x.cuda()` and `x.half()` where `x` is a tensor, or something
+        else whose `to` returns a copy (packed sequences, sparse tensors, DGL graphs), and loops that bind
+        nothing but their own variable to the moved copy.
 
     Why it matters
         `Tensor.to` and its like return a new tensor and leave the old one where it is; only
@@ -58,17 +62,46 @@ class DiscardedMove(Rule):
     probe = Probe("discarded-move")
 
     def on_move(self, move: Move) -> Iterator[Report]:
-        if move.use is Use.USED or move.value.kind is not Kind.TENSOR:
+        if move.use not in (Use.DROPPED, Use.LOOP_VARIABLE):
+            return
+        if move.value.kind is not Kind.TENSOR and "copies" not in move.value.facts:
             return
         source = self.context.code(move.receiver)
+        confidence = confidence_of(move.value.certainty)
+        fix = None
         if move.use is Use.LOOP_VARIABLE:
-            message = f"`{source}` is bound to the moved copy, but what is iterated over keeps the old one"
-            yield self.finding(move, message, confidence=Confidence.LIKELY)
-            return
-        message = f"`{source}.{move.api}` returns a new tensor, and it is dropped: `{source}` stays where it is"
-        yield self.finding(move, message, confidence=confidence_of(move.value.certainty), fix=self._fix(move, source))
+            message = f"only the loop variable `{source}` is bound to the moved copy; what is iterated over keeps the old one"
+            confidence = weakest(confidence, Confidence.LIKELY)
+        elif move.moves_device:
+            message = f"`{source}.{move.api}()` returns a moved copy, and it is dropped: `{source}` stays where it is"
+            fix = self._fix(move)
+        else:
+            message = f"`{source}.{move.api}()` returns a converted copy, and it is dropped: `{source}` stays as it is"
+            fix = self._fix(move)
+        yield self.finding(move, message, confidence=confidence, fix=fix, notes=self._origin(move, source))
 
-    def _fix(self, move: Move, source: str) -> NodeFix | None:
-        if dotted(move.receiver) is None or "parameter" in move.value.facts:
+    def _origin(self, move: Move, source: str) -> tuple[Note, ...]:
+        born = next((p for p in move.value.places if p.origin is not None and p.place.is_host), None)
+        if born is None or born.origin is None:
+            return ()
+        return (Note("origin", born.origin, f"`{source}` comes from here, {born.place.describe()}"),)
+
+    def _fix(self, move: Move) -> NodeFix | None:
+        """Bind the result, unless the name is not what holds the tensor: a parameter's, or that of a state's entry."""
+        if move.value.facts & {"parameter", "buffer", "state"}:
             return None
-        return NodeFix(f"bind the result to `{source}`", Safety.UNSAFE, (NodeEdit(move.node, "before", f"{source} = "),))
+        calls = [e.value for e in move.row.elements] if move.row is not None else [move.node]
+        receivers = [c.func.value for c in calls if type(c) is cst.Call and type(c.func) is cst.Attribute]
+        names = [self.context.code(r) for r in receivers if key_of(r) is not None]
+        if len(names) != len(calls) or not all(_is_move(c) for c in calls):
+            return None
+        targets = ", ".join(names) + ("," if move.row is not None and len(names) == 1 else "")
+        edit = NodeEdit(move.row or move.node, "before", f"{targets} = ")
+        return NodeFix(f"bind the result to `{targets.rstrip(',')}`", Safety.UNSAFE, (edit,))
+
+
+def _is_move(call: cst.CSTNode) -> bool:
+    return type(call) is cst.Call and type(call.func) is cst.Attribute and call.func.attr.value in _MOVES
+
+
+_MOVES = frozenset("to cuda cpu half float double bfloat16 long int bool type type_as xpu mps npu hpu".split())

@@ -25,11 +25,11 @@ class Fp16WithoutScaler(Rule):
         import torch
 
 
-        def train(model, loader, optimizer, criterion):
+        def train(model, loader, optimizer, criterion, device):
             for x, y in loader:
                 optimizer.zero_grad()
-                with torch.autocast("cuda", dtype=torch.float16):  # <-
-                    loss = criterion(model(x.cuda()), y.cuda())
+                with torch.autocast(device.type, dtype=torch.float16):  # <-
+                    loss = criterion(model(x.to(device)), y.to(device))
                 loss.backward()
                 optimizer.step()
 
@@ -37,12 +37,12 @@ class Fp16WithoutScaler(Rule):
         import torch
 
 
-        def train(model, loader, optimizer, criterion):
-            scaler = torch.amp.GradScaler("cuda")
+        def train(model, loader, optimizer, criterion, device):
+            scaler = torch.amp.GradScaler(device.type)
             for x, y in loader:
                 optimizer.zero_grad()
-                with torch.autocast("cuda", dtype=torch.float16):
-                    loss = criterion(model(x.cuda()), y.cuda())
+                with torch.autocast(device.type, dtype=torch.float16):
+                    loss = criterion(model(x.to(device)), y.to(device))
                 scaler.scale(loss).backward()
                 scaler.step(optimizer)
                 scaler.update()

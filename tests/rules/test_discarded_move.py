@@ -191,3 +191,134 @@ def test_the_confidence_is_that_of_the_receiver() -> None:
         CODE,
     )
     assert (known.confidence, inferred.confidence) == (Confidence.CERTAIN, Confidence.LIKELY)
+
+
+def test_one_fix_binds_all_that_a_tuple_statement_moves() -> None:
+    code = """\
+        import torch
+        def work(device):
+            a, b = torch.ones(3), torch.ones(3)
+            a.to(device), b.to(device)
+            return a + b
+        """
+    assert "    a, b = a.to(device), b.to(device)\n" in fixed(code, CODE)
+
+
+@pytest.mark.parametrize("statement", ["torch.zeros(1).cuda()", "torch.ones(2, 2).to(device)", "make().to(device)"])
+def test_a_temporary_that_warms_the_device_up_is_silent(statement: str) -> None:
+    expect(
+        f"""
+        import torch
+        def make():
+            return torch.ones(3)
+        def warm_up(device):
+            {statement}
+        """,
+        CODE,
+    )
+
+
+def test_a_move_that_is_expected_to_fail_is_silent() -> None:
+    expect(
+        """
+        import pytest, torch
+        def test_missing_device(self):
+            x = torch.ones(3)
+            with pytest.raises(RuntimeError):
+                x.to("cuda:99")
+            with self.assertRaisesRegex(AssertionError, "not compiled"):
+                x.cuda()
+        """,
+        CODE,
+    )
+
+
+def test_a_loop_that_binds_its_own_variable_alone_is_reported() -> None:
+    expect(
+        """
+        import torch
+        def stack(tensors: list[torch.Tensor], device):
+            for t in tensors:
+                t = t.to(device)  # <-
+            return torch.stack(tensors)
+        def move(batch: dict[str, torch.Tensor], device):
+            for name, value in batch.items():
+                if name != "skip":
+                    value = value.to(device)  # <-
+            return batch
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "last",
+    ["t = t.to(device)\n                moved.append(t)", "t = t.to(device).sum()", "moved = t.to(device)", "u = t = t.to(device)"],
+)
+def test_a_loop_that_uses_the_moved_variable_is_silent(last: str) -> None:
+    expect(
+        f"""
+        import torch
+        def stack(tensors: list[torch.Tensor], device, moved):
+            for t in tensors:
+                {last}
+            return moved
+        """,
+        CODE,
+    )
+
+
+def test_a_loop_whose_variable_is_read_afterwards_is_silent() -> None:
+    expect(
+        """
+        import torch
+        def last(tensors: list[torch.Tensor], device):
+            for t in tensors:
+                t = t.to(device)
+            return t
+        """,
+        CODE,
+    )
+
+
+def test_a_loop_over_modules_is_silent() -> None:
+    expect(
+        """
+        from torch import nn
+        def move(models: list[nn.Module], device):
+            for m in models:
+                m = m.to(device)
+            return models
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("cast", ["long", "int", "bool"])
+def test_a_dropped_conversion_is_reported(cast: str) -> None:
+    expect(
+        f"""
+        import torch
+        def work():
+            x = torch.ones(3)
+            x.{cast}()  # <-
+            return x.{cast}()
+        """,
+        CODE,
+    )
+
+
+def test_other_things_whose_move_returns_a_copy_are_reported() -> None:
+    expect(
+        """
+        import dgl
+        from torch_sparse import SparseTensor
+        def work(edges, device):
+            adjacency = SparseTensor(edges)
+            adjacency.to(device)  # <-
+            graph = dgl.graph(edges)
+            graph.to(device)  # <-
+            return graph, adjacency
+        """,
+        CODE,
+    )

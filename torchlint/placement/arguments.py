@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement.events import Operand
+from torchlint.placement.helpers import note_positions
 from torchlint.placement.values import Kind, Value, element_of
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def evaluate_arguments(run: Interpreter, node: cst.Call, env: Env) -> Arguments:
         if arg.star == "**":
             arguments.unpacked.append(value)
         elif arg.star == "*":
+            note_positions(run, value)
             if value.items is not None and not arguments.starred:
                 arguments.positional.extend(Operand(arg.value, item) for item in value.items)
             else:

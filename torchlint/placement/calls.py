@@ -11,15 +11,17 @@ from torchlint.placement.arguments import Arguments, evaluate_arguments
 from torchlint.placement.classes import instantiate, start_analysis
 from torchlint.placement.definitions import Class, Function
 from torchlint.placement.events import Autocast, Call, Move, Operand, Use
+from torchlint.placement.flags import as_flag
 from torchlint.placement.frameworks_bridge import framework_method
 from torchlint.placement.functions import call_function
 from torchlint.placement.graphs import keep
 from torchlint.placement.interpreter import Env, Interpreter, expression, forget_below
+from torchlint.placement.helpers import makes_a_copy
 from torchlint.placement.libraries import builtin_call, library_call
 from torchlint.placement.methods import method_call
 from torchlint.placement.operations import mix, tensor_operands
 from torchlint.placement.syncs import emit_sync
-from torchlint.placement.syntax import dotted
+from torchlint.placement.syntax import dotted, words
 from torchlint.placement.torch_calls import module_forward, torch_call
 from torchlint.placement.timeline import on_accelerator
 from torchlint.placement.values import (
@@ -33,13 +35,16 @@ from torchlint.placement.values import (
 )
 
 
-def dropped_call(run: Interpreter, node: cst.Call, env: Env) -> Value:
-    """A call that is a statement of its own: nothing keeps its result."""
-    run.move_uses[node] = Use.DROPPED
+def dropped_call(run: Interpreter, node: cst.Call, env: Env, row: cst.Tuple | None = None) -> Value:
+    """A call that is a statement of its own, or stands in a tuple that is: nothing keeps its result."""
+    if not run.scene.expects_error:
+        run.move_uses[node] = Use.DROPPED if _is_held(run, node, env) else Use.TEMPORARY
+        if row is not None:
+            run.rows[node] = row
     value = run.evaluate(node, env)
     for kind in (Call, Autocast):
         event = run.events.get((kind, node))
-        if isinstance(event, Call | Autocast):
+        if isinstance(event, Call | Autocast) and not run.scene.expects_error:
             event.dropped = True
     if value.kind in (Kind.MODULE, Kind.OWNED) and type(node.func) is cst.Attribute:
         moved = run.events.get((Move, node))
@@ -47,6 +52,27 @@ def dropped_call(run: Interpreter, node: cst.Call, env: Env) -> Value:
         if isinstance(moved, Move) and moved.value.kind is Kind.MODULE:
             moved_in_place(run, node.func.value, name, moved.value, value, env)
     return value
+
+
+def _is_held(run: Interpreter, node: cst.Call, env: Env) -> bool:
+    """Whether a variable holds what a method is called on, or what that was derived from by other methods."""
+    held: cst.CSTNode = node.func
+    while type(held) is cst.Attribute or type(held) is cst.Subscript:
+        held = held.value
+        if type(held) is cst.Call:
+            held = held.func
+    if type(node.func) is not cst.Attribute or type(held) is not cst.Name or _is_called(node, held):
+        return False
+    value = run.lookup(held.value, env)
+    return value is None or value.kind not in (Kind.API, Kind.FUNCTION, Kind.CLASS)
+
+
+def _is_called(node: cst.Call, root: cst.Name) -> bool:
+    """Whether the root of a chain of methods is itself called: `f(x).cuda()`."""
+    below: cst.CSTNode = node
+    while below is not root:
+        above, below = below, below.func if type(below) is cst.Call else below.value  # type: ignore[attr-defined]
+    return type(above) is cst.Call
 
 
 def moved_in_place(
@@ -112,7 +138,12 @@ def project_call(
 ) -> Value:
     """A call of a function of the project. me: the Module whose method it is."""
     result = call_function(run, function, node, arguments, me)
-    run.emit(Call(node, run.scene, function, result, tuple(arguments.operands())))
+    run.emit(
+        Call(node, run.scene, function, result, tuple(arguments.operands()), name=words(node.func), helper=function.helper)
+    )
+    if run.frame.function is not None and function is not run.frame.function:
+        run.frame.function.changes |= function.changes
+        run.frame.function.moves_values |= bool(function.helper)
     _kept(run, function, node, arguments)
     if function.run is run or function.run.project is run.project:
         _after_effects(run, function, arguments, env)
@@ -210,6 +241,8 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
         run.timeline.waits()
     places: tuple[Alternative, ...] = _symbolic(target.places) if target.kind is Kind.MODULE else ()
     facts = frozenset({"assumed"})
+    if run.frame.function is not None and not makes_a_copy(node):
+        run.frame.function.changes = True
     for operand in arguments.operands():
         value = operand.value
         if value.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.SEQUENCE, Kind.MAPPING):
@@ -221,7 +254,9 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
     wanted = arguments.value("return_tensors")
     if wanted is not None and wanted.name == "pt":
         return batch_encoding(node)
-    return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts)
+    result = Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts)
+    name = (dotted(node.func) or "").rsplit(".", 1)[-1]
+    return as_flag(result, name) if "_" in name else result
 
 
 #: Libraries that know nothing of devices.

@@ -194,6 +194,9 @@ def instance_attribute(run: Interpreter, base: Value, name: str, node: cst.Attri
     if cls.state == "new" or not cls.attributes:
         start_analysis(cls)
     found = cls.attribute(name)
+    if found is None or found[1].kind is Kind.NONE:
+        _summarise_assigners(cls, name)
+        found = cls.attribute(name)
     if found is None:
         for known in cls.lineage():
             if name in known.class_env:
@@ -205,7 +208,7 @@ def instance_attribute(run: Interpreter, base: Value, name: str, node: cst.Attri
         return at_instance(value, base)
     if _assigned_elsewhere(run, cls, name):
         # Another method writes it: who runs first is not known.
-        return Value(value.kind, _without_host(value), min(value.certainty, Certainty.INFERRED), ref=value.ref, facts=value.facts - {"fresh"}, tests=value.tests)
+        return Value(value.kind, _without_host(value), min(value.certainty, Certainty.INFERRED), ref=value.ref, name=value.name, facts=value.facts - {"fresh"}, tests=value.tests)
     return at_instance(_through(value, holder.targets.get(name)), base)
 
 
@@ -223,6 +226,14 @@ def _through(value: Value, target: cst.CSTNode | None, depth: int = 0) -> Value:
     if value.keys is not None:
         changes["keys"] = {k: _through(v, target, depth + 1) for k, v in value.keys.items()}
     return value.but(**changes) if changes else value
+
+
+def _summarise_assigners(cls: Class, name: str) -> None:
+    """Summarise the methods that assign an attribute which `__init__` leaves out, or only promises as None."""
+    for known in cls.lineage():
+        for method in list(known.methods.values()):
+            if method.state == "new" and name in known.run.usage.of(method.node).self_assigned:
+                summarise(method)
 
 
 def _unassigned(base: Value, cls: Class, name: str, node: cst.Attribute) -> Value | None:

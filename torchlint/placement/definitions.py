@@ -20,14 +20,17 @@ class Function:
     returns: what each exit gives. result: their join. parameters: names in order, without `self`.
     mixes: pairs of parameters that an operation joins, so that a call can be judged; "" is the Module's own state.
     moved: parameters on which an in-place move runs. writes: whether it changes what it got or an attribute.
+    changes: whether it may change anything at all that outlives it, or hands values to what nobody knows.
+    moves_values: whether it moves something that is no Module and uses the copy. helper: see `helper_style`.
     syncs: nodes that wait for the device on a parameter's value. keeps: parameters added to an attribute of `self`.
     works, waits: whether it gives work to the device, and whether it may wait for it.
     defaults: the values of the parameters that have one. calls: what each call met so far passed, by parameter.
     """
 
     __slots__ = (
-        "annotated_result", "calls", "decorators", "defaults", "generator", "keeps", "mixes", "moved", "node", "outer", "owner", "parameters",
-        "result", "returns", "run", "state", "syncs", "waits", "works", "writes", "yields",
+        "annotated_result", "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "mixes",
+        "moved", "moves_values", "node", "outer", "owner", "parameters", "result", "returns", "run", "state", "syncs",
+        "waits", "works", "writes", "yields",
     )  # fmt: skip
 
     def __init__(self, node: cst.FunctionDef, run: Interpreter, outer: tuple[Env, ...], owner: Class | None) -> None:
@@ -50,6 +53,9 @@ class Function:
         self.waits = False
         self.syncs: list[cst.CSTNode] = []
         self.writes = False
+        self.changes = False
+        self.moves_values = False
+        self.helper = ""
         self.generator = False
         self.annotated_result: Value | None = None
 

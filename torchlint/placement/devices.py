@@ -8,10 +8,11 @@ import libcst as cst
 
 from torchlint.placement.events import DeviceName, Operand
 from torchlint.placement.syntax import dotted, words
-from torchlint.placement.values import HOST, Alternative, Kind, Place, Value, Where
+from torchlint.placement.values import HOST, Alternative, Certainty, Kind, Place, Value, Where
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
+    from torchlint.placement.usage import Usage
 
 #: Device types of torch that name an accelerator (torch.device's own list).
 VENDORS = frozenset(["cuda", "mps", "xpu", "hpu", "npu", "mtia", "xla", "ipu", "privateuseone", "musa"])
@@ -52,10 +53,60 @@ def looks_like_device(node: cst.CSTNode) -> bool:
     return any(w in last for w in ("device", "gpu", "cuda", "rank", "accelerator")) or last in ("dev", "d")
 
 
+def is_vendor(text: str) -> bool:
+    """Whether a device string names an accelerator."""
+    return text.split(":")[0] in VENDORS
+
+
 def name_device(run: Interpreter, node: cst.CSTNode, value: Value, what: str, api: str) -> None:
-    """Note a device literal where it is used."""
-    if value.kind is not Kind.STRING or not value.name:
-        return
-    kind = value.name.split(":")[0]
-    if kind in VENDORS:
-        run.emit(DeviceName(node, run.scene, kind, what, api, literal=value.name))
+    """Note a device literal where it is used; the event stands at the literal itself, if that is known."""
+    if value.kind is Kind.STRING and value.name and is_vendor(value.name):
+        literal = value.ref if isinstance(value.ref, cst.CSTNode) else node
+        named = DeviceName(literal, run.scene, value.name.split(":")[0], what, api, literal=value.name)
+        named.chosen = "formatted" in value.facts
+        emit_device_name(run, named)
+
+
+def emit_device_name(run: Interpreter, named: DeviceName) -> None:
+    """Let the event leave. One place without a guard is enough for a literal that is used in many."""
+    born = run.literals.get(named.node)
+    named.guarded = (
+        named.scene.asks_for_accelerator
+        or (born is not None and born.asks_for_accelerator)
+        or works_with_others(run.frame.usage)
+    )
+    named.at_hand = device_at_hand(run)
+    old = run.events.get((DeviceName, named.node))
+    if isinstance(old, DeviceName) and old.guarded and not named.guarded:
+        del run.events[(DeviceName, named.node)]
+    run.emit(named)
+
+
+#: Functions of torch.distributed (and of helpers around it) that tell processes apart or join them: their tensors
+#: are where the backend wants them.
+_COLLECTIVE = frozenset(
+    "all_reduce all_gather all_gather_into_tensor all_gather_object reduce_scatter reduce_scatter_tensor all_to_all"
+    " broadcast_object_list get_world_size is_dist_avail_and_initialized is_distributed get_rank get_local_rank"
+    " is_initialized init_process_group init_distributed launch_from_torch".split()
+)
+
+
+def works_with_others(usage: Usage) -> bool:
+    """Whether a scope calls functions for work with many processes."""
+    return any(name.rsplit(".", 1)[-1] in _COLLECTIVE for name in usage.called)
+
+
+def device_at_hand(run: Interpreter) -> str:
+    """An expression for the device of something that the current function has anyway; empty where it has nothing."""
+    frame = run.frame
+    for name, value in frame.parameters.items():
+        if value.kind is Kind.DEVICE and name in ("device", "dev"):
+            return name
+    for name, value in frame.parameters.items():
+        if value.kind is Kind.TENSOR and value.certainty is not Certainty.GUESSED:
+            return f"{name}.device"
+    owner = frame.function.owner if frame.function is not None else None
+    if owner is not None and frame.self_name and (owner.attribute("device") or owner.method("device")):
+        return f"{frame.self_name}.device"
+    known = run.globals.get("device")
+    return "device" if frame.function is not None and known is not None and known.kind is Kind.DEVICE else ""

@@ -19,6 +19,8 @@ class Use(enum.Enum):
 
     USED = "used"
     DROPPED = "dropped"
+    #: Dropped, and nothing held what was moved either: it warms the device up, or asks whether it is there.
+    TEMPORARY = "dropped with its receiver"
     LOOP_VARIABLE = "bound to a loop variable only"
 
 
@@ -36,6 +38,7 @@ class Move(Event):
 
     api: the method's name. receiver: the node it is called on. value: before; result: after.
     moves_device: whether it may change the device (`half` does not). target: where it goes.
+    row: the tuple that the move stands in, where the statement is one (`a.cuda(), b.cuda()`).
     """
 
     api: str
@@ -47,6 +50,7 @@ class Move(Event):
     dtype: str | None = None
     non_blocking: bool = False
     use: Use = Use.USED
+    row: cst.Tuple | None = None
 
 
 @dataclass(slots=True)
@@ -143,8 +147,12 @@ class DeviceName(Event):
     """A literal or an API that names one vendor's device.
 
     device: `cuda`, `mps`, `xpu`, …. what: `literal`, `cuda()`, `api`, `default` (of a parameter), `choice` (a
-    two-way choice such as "cuda" if available else "cpu"), `tensor type`, `autocast`. api: the function or
-    attribute used. receiver: what a `.cuda()` is called on. raises: whether a build without it raises.
+    two-way choice such as "cuda" if available else "cpu"), `tensor type`, `autocast`, `compared`. api: the function or
+    attribute used; of a choice, what decides: `is_available`, `flag`, `comparison`. receiver: what a `.cuda()` is
+    called on. raises: whether a build without it raises.
+    at_hand: an expression for a device that the code has at hand there (a parameter, a tensor's, the object's own).
+    guarded: whether code around the literal or around its use asks for the device first, or handles its absence.
+    chosen: the index of the device comes from somewhere else (`.cuda(args.gpu)`, f"cuda:{rank}").
     """
 
     device: str
@@ -153,6 +161,19 @@ class DeviceName(Event):
     receiver: Value | None = None
     raises: bool = True
     literal: str = ""
+    at_hand: str = ""
+    guarded: bool = False
+    chosen: bool = False
+
+
+@dataclass(slots=True)
+class Demand(Event):
+    """The code as a whole is for accelerators of one vendor: it stops, or can't be imported, where there is none.
+
+    why: `exit` (it raises or leaves if none is available), `import` (of a library that needs it), `nccl`.
+    """
+
+    why: str
 
 
 @dataclass(slots=True)
@@ -206,13 +227,28 @@ class Wrap(Event):
 class Call(Event):
     """A function of the project is called. function: its Function with the summary; result: what comes back.
 
-    dropped: the call is a statement of its own.
+    dropped: the call is a statement of its own. name: what is called, in words. helper: what it hands back, if it is
+    there to move only: `container` or `value` (see placement.helpers). A library's helper has no `function`.
     """
 
     function: object
     result: Value
     arguments: tuple[Operand, ...] = ()
     dropped: bool = False
+    name: str = ""
+    helper: str = ""
+
+
+@dataclass(slots=True)
+class Filter(Event):
+    """A comprehension moves its elements and leaves out those that can't be moved.
+
+    how: `hasattr`, `isinstance` or `is_tensor`. by_position: what is left is taken apart by position.
+    """
+
+    how: str
+    value: Value
+    by_position: bool = False
 
 
 @dataclass(slots=True)

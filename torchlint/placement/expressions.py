@@ -10,9 +10,12 @@ from torchlint.placement.apis import api_value
 from torchlint.placement.branches import choose, condition_of
 from torchlint.placement.classes import class_attribute, instance_attribute
 from torchlint.placement.conditions import narrow, truth_test
+from torchlint.placement.devices import is_vendor
 from torchlint.placement.events import Compare, DeviceName, Operand
+from torchlint.placement.flags import as_flag
 from torchlint.placement.frameworks_bridge import framework_attribute
 from torchlint.placement.guards import frequency_tests, tests_of
+from torchlint.placement.helpers import note_filter
 from torchlint.placement.interpreter import Env, Interpreter, expression, key_of, negated
 from torchlint.placement.operations import check_index, mix
 from torchlint.placement.syncs import demand, demand_host, emit_sync, read_as_text
@@ -40,8 +43,8 @@ from torchlint.placement.values import (
     with_rank,
 )
 
-_FLAG_WORDS = frozenset("cuda use_cuda use_gpu gpu no_cuda gpus gpu_ids use_mps is_cuda on_gpu has_cuda cuda_available".split())
 _DEVICE_FAMILIES = ("cuda", "mps", "xpu", "hpu", "npu")
+_MADE = frozenset({"made"})
 _TENSOR_VIEWS = frozenset(["T", "mT", "H", "mH", "data", "grad", "real", "imag"])
 _HOST_ATTRIBUTES = frozenset(["ndim", "dtype", "requires_grad", "is_leaf", "layout", "itemsize", "nbytes", "names", "is_sparse"])
 
@@ -54,11 +57,7 @@ def name(run: Interpreter, node: cst.Name, env: Env) -> Value:
     if text == "None":
         return NONE
     value = run.lookup(text, env)
-    if value is None:
-        return Value(tests=frozenset({"flag"})) if text.lower() in _FLAG_WORDS else UNKNOWN
-    if value.kind in (Kind.UNKNOWN, Kind.NUMBER) and not value.tests and text.lower() in _FLAG_WORDS:
-        return value.but(tests=frozenset({"flag"}))
-    return value
+    return as_flag(UNKNOWN if value is None else value, text)
 
 
 @expression(cst.Attribute)
@@ -67,9 +66,9 @@ def attribute(run: Interpreter, node: cst.Attribute, env: Env) -> Value:
     if text is not None:
         known = env.get(text)
         if known is not None:
-            return narrowed(known, run.scene.conditions)
+            return as_flag(narrowed(known, run.scene.conditions), node.attr.value)
     base = run.evaluate(node.value, env)
-    return attribute_of(run, base, node.attr.value, node, env)
+    return as_flag(attribute_of(run, base, node.attr.value, node, env), node.attr.value)
 
 
 def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, env: Env) -> Value:
@@ -95,8 +94,6 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
         return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
     if base.kind is Kind.TENSOR:
         return _tensor_attribute(base, attr)
-    if attr.lower() in _FLAG_WORDS and base.kind in (Kind.UNKNOWN, Kind.OBJECT):
-        return Value(tests=frozenset({"flag"}))
     if attr == "shape" or attr == "ndim":
         return sequence(element=NUMBER) if attr == "shape" else NUMBER
     if base.kind is Kind.ARRAY:
@@ -140,6 +137,13 @@ def _tensor_attribute(base: Value, attr: str) -> Value:
 
 @expression(cst.Subscript)
 def subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
+    value = _subscript(run, node, env)
+    index = node.slice[0].slice
+    key = string(index.value) if type(index) is cst.Index else None
+    return value if key is None else as_flag(value, key)
+
+
+def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
     base = run.evaluate(node.value, env)
     key = key_of(node)
     if key is not None and key in env:
@@ -293,6 +297,16 @@ def _may_hold_tensor(value: Value) -> bool:
     return value.kind is Kind.UNKNOWN
 
 
+def _mark_compared(run: Interpreter, side: cst.BaseExpression) -> None:
+    """A device that is made to be compared with is not one that the code uses: `x.device == torch.device("cuda")`."""
+    made = side.value if type(side) is cst.Attribute else side
+    if type(made) is cst.Call:
+        for arg in made.args:
+            event = run.events.get((DeviceName, arg.value))
+            if isinstance(event, DeviceName) and event.api == "torch.device":
+                event.what = "compared"
+
+
 _TRUTH_ONLY = (cst.Is, cst.IsNot, cst.In, cst.NotIn)
 
 
@@ -303,6 +317,8 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
     operators = [type(c.operator) for c in node.comparisons]
     if len(values) == 2:
         _compare_devices(run, node, left, values[1], operators[0])
+    for side in (node.left, *(c.comparator for c in node.comparisons)):
+        _mark_compared(run, side)
     if any(v.kind is Kind.TENSOR for v in values) and not any(o in _TRUTH_ONLY for o in operators):
         nodes = [node.left, *(c.comparator for c in node.comparisons)]
         result = mix(run, node, "compare", [Operand(n, v) for n, v in zip(nodes, values)])
@@ -439,11 +455,25 @@ def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Valu
         return None
     vendor = next((t for t in texts if t.split(":")[0] in _DEVICE_FAMILIES), "")
     if vendor and "cpu" in families and len(texts) == 2:
-        api = "is_available" if test.tests & {"accelerator", "no-accelerator"} else ""
-        run.emit(DeviceName(node, run.scene, vendor.split(":")[0], "choice", api, literal=vendor))
+        run.emit(DeviceName(node, run.scene, vendor.split(":")[0], "choice", _decider(node.test, test), literal=vendor))
     places = (Alternative(Place(Where.NAMED, words(node) if "…" not in words(node) else "device"), None, node),)
     facts = yes.facts & no.facts & {"torch.device"} if yes.kind is no.kind else frozenset()
     return Value(Kind.DEVICE, places, facts=facts, tests=test.tests)
+
+
+def _decider(node: cst.BaseExpression, test: Value) -> str:
+    """What a choice of a device rests on: another device (`comparison`), `is_available`, a `flag`."""
+    while type(node) is cst.UnaryOperation:
+        node = node.expression
+    if type(node) is cst.Comparison and len(node.comparisons) == 1:
+        texts = (string(node.left), string(node.comparisons[0].comparator))
+        if any(t is not None and (t == "cpu" or is_vendor(t)) for t in texts):
+            return "comparison"
+    if type(node) is cst.Call and type(node.func) is cst.Attribute and node.func.attr.value == "startswith":
+        return "comparison"
+    if test.tests & {"accelerator", "no-accelerator"}:
+        return "is_available"
+    return "flag"
 
 
 @expression(cst.Tuple, cst.List, cst.Set)
@@ -456,9 +486,7 @@ def display(run: Interpreter, node: cst.Tuple | cst.List | cst.Set, env: Env) ->
             element = part if element is None else join(element, part)
         return Value(Kind.SEQUENCE, element=element)
     value = sequence(items)
-    if items and all("fresh" in i.facts for i in items):
-        value = value.but(facts=frozenset({"fresh"}))
-    return value
+    return value.but(facts=_MADE | {"fresh"} if items and all("fresh" in i.facts for i in items) else _MADE)
 
 
 @expression(cst.Dict)
@@ -475,7 +503,7 @@ def dictionary(run: Interpreter, node: cst.Dict, env: Env) -> Value:
         else:
             value = element_of(value)
         element = value if element is None else join(element, value)
-    return Value(Kind.MAPPING, element=element, keys=keys or None)
+    return Value(Kind.MAPPING, element=element, keys=keys or None, facts=_MADE)
 
 
 def _comprehend(run: Interpreter, clause: cst.CompFor, env: Env) -> None:
@@ -494,7 +522,7 @@ def comprehension(run: Interpreter, node: cst.ListComp, env: Env) -> Value:
     inner = dict(env)
     _comprehend(run, node.for_in, inner)
     element = run.evaluate(node.elt, inner)
-    return Value(Kind.SEQUENCE, element=element, facts=element.facts & {"fresh"})
+    return note_filter(run, node, node.elt, Value(Kind.SEQUENCE, element=element, facts=element.facts & {"fresh"} | _MADE))
 
 
 @expression(cst.DictComp)
@@ -503,7 +531,7 @@ def dict_comprehension(run: Interpreter, node: cst.DictComp, env: Env) -> Value:
     _comprehend(run, node.for_in, inner)
     run.evaluate(node.key, inner)
     element = run.evaluate(node.value, inner)
-    return Value(Kind.MAPPING, element=element, facts=element.facts & {"fresh"})
+    return note_filter(run, node, node.value, Value(Kind.MAPPING, element=element, facts=element.facts & {"fresh"} | _MADE))
 
 
 @expression(cst.Integer, cst.Float, cst.Imaginary)
@@ -513,7 +541,11 @@ def number(run: Interpreter, node: cst.CSTNode, env: Env) -> Value:
 
 @expression(cst.SimpleString)
 def text(run: Interpreter, node: cst.SimpleString, env: Env) -> Value:
-    return Value(Kind.STRING, name=string(node))
+    value = string(node)
+    if value is not None and is_vendor(value):
+        run.literals[node] = run.scene
+        return Value(Kind.STRING, name=value, ref=node)
+    return Value(Kind.STRING, name=value)
 
 
 @expression(cst.ConcatenatedString)

@@ -157,6 +157,12 @@ def diffusers_facts() -> Iterator[Entry]:
     yield "diffusers", "*Output", Fact(Kind.OBJECT, docs + "outputs", "output")
     yield "diffusers", "*Scheduler", Fact(Kind.OBJECT, docs + "schedulers/overview", "noise scheduler")
     noised = function(docs + "schedulers/overview", Kind.TENSOR, Lives.ARGUMENTS)
+    # `set_timesteps(..., device=)` puts them where it is told, on the CPU by default.
+    yield (
+        "diffusers",
+        "*Scheduler.timesteps *Scheduler.sigmas *Scheduler.alphas_cumprod *Scheduler.betas",
+        Fact(Kind.TENSOR, docs + "schedulers/overview", certainty=Certainty.INFERRED),
+    )
     yield "diffusers", "*Scheduler.add_noise *Scheduler.get_velocity *Scheduler.scale_model_input", noised
     ema = "https://github.com/huggingface/diffusers/blob/main/src/diffusers/training_utils.py"
     yield "diffusers", "EMAModel", Fact(Kind.OBJECT, ema, "average", in_place_to=True, returns_self=False)

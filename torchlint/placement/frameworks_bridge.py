@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement import frameworks
-from torchlint.placement.events import Backward, Move, Use
+from torchlint.placement.events import Backward, Call, Move, Use
 from torchlint.placement.frameworks import Fact, Lives
 from torchlint.placement.syntax import words
 from torchlint.placement.values import (
@@ -44,13 +44,17 @@ def framework_instance(name: str, places: tuple[Alternative, ...] = ()) -> Value
     found = frameworks.fact(name)
     if found is None or found.kind in (Kind.FUNCTION, Kind.NUMBER):
         return None
-    facts = NO_FACTS
-    if found.in_place_to is not None:
-        facts = frozenset({"in place" if found.in_place_to else "copies"})
+    facts = _move_facts(found)
     if found.moves_inputs and found.kind is Kind.MODULE:
         facts |= {"wrapped"}
     kept = places if found.kind in (Kind.MODULE, Kind.OBJECT, Kind.OWNED) else ()
     return Value(found.kind, kept, found.certainty, name=name, facts=facts)
+
+
+def _move_facts(found: Fact) -> frozenset[str]:
+    if found.in_place_to is None:
+        return NO_FACTS
+    return frozenset({"in place" if found.in_place_to else "copies"})
 
 
 def framework_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value | None:
@@ -62,7 +66,7 @@ def framework_call(run: Interpreter, name: str, node: cst.Call, arguments: Argum
         return framework_instance(name)
     if found.instance:
         return _made(name.rpartition(".")[0], arguments)
-    return _returned(run, found, node, arguments, None)
+    return _returned(run, found, node, arguments, None, name)
 
 
 def framework_method(
@@ -83,7 +87,7 @@ def framework_method(
         return None
     if found.instance:
         return _made(value.name, arguments)
-    return _returned(run, found, node, arguments, value)
+    return _returned(run, found, node, arguments, value, name)
 
 
 def framework_attribute(value: Value, name: str, node: cst.Attribute) -> Value | None:
@@ -93,11 +97,11 @@ def framework_attribute(value: Value, name: str, node: cst.Attribute) -> Value |
     found = frameworks.fact(f"{value.name}.{name}")
     if found is None:
         return None
-    if found.returns is Kind.DEVICE:
+    if found.kind is Kind.FUNCTION:
+        return None
+    if found.kind is Kind.DEVICE:
         return Value(Kind.DEVICE, (Alternative(Place(Where.NAMED, words(node)), None, node),))
-    if found.returns is Kind.TENSOR:
-        return tensor((), found.certainty)
-    return Value(found.returns) if found.returns is Kind.NUMBER else None
+    return Value(found.kind, (), found.certainty, facts=_move_facts(found))
 
 
 def _moved(run: Interpreter, value: Value, name: str, node: cst.Call, func: cst.Attribute) -> Value:
@@ -123,8 +127,17 @@ def _given_back(found: Fact, arguments: Arguments) -> Value:
     return given[0] if len(given) == 1 else sequence(given)
 
 
+def _without_places(value: Value) -> Value:
+    return value.but(
+        places=(),
+        items=tuple(_without_places(i) for i in value.items) if value.items is not None else None,
+        element=_without_places(value.element) if value.element is not None else None,
+        keys={k: _without_places(v) for k, v in value.keys.items()} if value.keys else None,
+    )
+
+
 def _returned(
-    run: Interpreter, found: Fact, node: cst.Call, arguments: Arguments, receiver: Value | None
+    run: Interpreter, found: Fact, node: cst.Call, arguments: Arguments, receiver: Value | None, name: str
 ) -> Value:
     """What calling a function or method gives, by its fact."""
     if any(name in arguments.named for name in found.not_with):
@@ -134,6 +147,10 @@ def _returned(
         given = arguments.value(keyword)
         if given is None or given.name != wanted:
             return Value(Kind.OWNED, name=_OWNED_NAMES.get(found.what)) if found.returns is Kind.OWNED else UNKNOWN
+    if found.what == "move helper":
+        called = name.rsplit(".", 1)[-1]
+        run.emit(Call(node, run.scene, None, UNKNOWN, tuple(arguments.positional), name=called, helper="value"))
+        return _without_places(_given_back(found, arguments))
     if found.returns_arguments:
         return _given_back(found, arguments)
     places = _places(run, found, node, arguments, receiver)
@@ -142,7 +159,7 @@ def _returned(
         return tensor(places, found.certainty)
     if kind is Kind.OWNED:
         element = tensor(places, Certainty.INFERRED) if found.lives is not None else None
-        return Value(Kind.OWNED, element=element, name=_OWNED_NAMES.get(found.what), facts=frozenset({"in place"}))
+        return Value(Kind.OWNED, element=element, name=_OWNED_NAMES.get(found.what), facts=_move_facts(found))
     if kind is Kind.SEQUENCE:
         items = tuple(Value(k, places if k is Kind.TENSOR else (), found.certainty) for k in found.items)
         return sequence(items) if items else Value(Kind.SEQUENCE)
@@ -153,7 +170,7 @@ def _returned(
         return Value(Kind.MODULE, (), found.certainty, facts=facts)
     if kind is None:
         return Value(Kind.UNKNOWN, places, Certainty.INFERRED)
-    return Value(kind, (), found.certainty)
+    return Value(kind, (), found.certainty, name=name if kind is Kind.OBJECT else None, facts=_move_facts(found))
 
 
 #: The class that a word in a fact stands for, where a function returns an instance of it.

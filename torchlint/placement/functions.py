@@ -19,6 +19,7 @@ from torchlint.placement.evidence import (
     is_made_tensor,
     kind_from_use,
 )
+from torchlint.placement.helpers import helper_style
 from torchlint.placement.interpreter import MOST_NESTED_SUMMARIES, Env, Frame, Interpreter
 from torchlint.placement.operations import mix
 from torchlint.placement.project import MOST_NESTED_MODULES
@@ -42,6 +43,8 @@ from torchlint.placement.values import (
 #: Calls whose arguments are kept, of each function.
 MOST_CALLS = 20
 _DEVICE_FAMILIES = ("cuda", "mps", "xpu")
+#: What the file's own statements may have asked before a function is called.
+_OF_THE_FILE = frozenset(["accelerator", "no-accelerator", "flag"])
 
 
 def define(run: Interpreter, node: cst.FunctionDef, env: Env, owner: Class | None) -> Value:
@@ -74,7 +77,8 @@ def _default_device(run: Interpreter, parameter: cst.Param) -> None:
     text = string(parameter.default) if parameter.default is not None else None
     if text is not None and text.split(":")[0] in _DEVICE_FAMILIES and "device" in parameter.name.value.lower():
         assert parameter.default is not None
-        run.emit(DeviceName(parameter.default, run.scene, text.split(":")[0], "default", parameter.name.value, literal=text))
+        name = parameter.name.value
+        run.emit(DeviceName(parameter.default, run.scene, text.split(":")[0], "default", name, literal=text))
 
 
 def role_of(run: Interpreter, function: Function) -> str:
@@ -152,7 +156,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
         stepwise=role in ("forward", "optimizer") or (role == "step" and _is_one_step(run, function)),
         function=node,
         owner=function.owner,
-        tests=_decorator_tests(function),
+        tests=_decorator_tests(function) | (scene.tests & _OF_THE_FILE if scene.function is None else frozenset()),
         no_grad=function.has_decorator("no_grad", "inference_mode"),
         autocast=_decorating_autocast(run, function),
         default_device=scene.default_device,
@@ -161,6 +165,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
         device_aware=_is_device_aware(run, function),
     )
     env = _parameters(run, function)
+    run.frame.parameters = dict(env)
     try:
         run.suite(node.body, env)
         function.returns = run.frame.returns
@@ -176,6 +181,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
         run.timeline.worked, run.timeline.work, run.timeline.waited = worked, work, waited
         function.state = "done"
     function.result = _result(run, function, env)
+    function.helper = helper_style(function)
 
 
 #: What code reads or calls that is written for tensors on any device.

@@ -80,8 +80,8 @@ class Frame:
     """One function (or the module) while it is interpreted."""
 
     __slots__ = (
-        "began", "exits", "function", "global_names", "outer", "returns", "self_name", "statement", "usage",
-        "versions", "yields",
+        "began", "exits", "function", "global_names", "outer", "parameters", "returns", "self_name", "statement",
+        "usage", "versions", "yields",
     )  # fmt: skip
 
     def __init__(self, function: Function | None, outer: tuple[Env, ...], usage: Usage) -> None:
@@ -92,6 +92,8 @@ class Frame:
         self.began = 0
         #: What the method calls its instance; empty outside of methods.
         self.self_name = ""
+        #: The parameters as they come in.
+        self.parameters: Env = {}
         self.returns: list[tuple[cst.CSTNode, Value]] = []
         self.yields: Value | None = None
         #: How often each name was bound so far, for telling conditions apart.
@@ -125,6 +127,10 @@ class Interpreter:
         self.events: dict[tuple[Any, ...], Event] = {}
         #: Moves whose result is bound to a loop variable only.
         self.move_uses: dict[cst.CSTNode, Use] = {}
+        #: The scenes of device literals.
+        self.literals: dict[cst.CSTNode, Scene] = {}
+        #: The tuple statements that dropped calls stand in.
+        self.rows: dict[cst.CSTNode, cst.Tuple] = {}
         #: Creation nodes of modules that were moved through a list, an attribute or another alias.
         self.moved_elsewhere: set[cst.CSTNode] = set()
         #: Where the current device context puts new tensors; None outside of one.
@@ -182,8 +188,8 @@ class Interpreter:
 
     # ------------------------------------------------------------------ statements
 
-    def block(self, body: Iterable[cst.CSTNode], env: Env) -> bool:
-        """Run statements; True if the end is not reached."""
+    def block(self, body: Iterable[cst.CSTNode], env: Env, *, goes_on: bool = False) -> bool:
+        """Run statements; True if the end is not reached. goes_on: what holds at their end holds afterwards."""
         before = self.scene
         ended = False
         for node in body:
@@ -206,7 +212,8 @@ class Interpreter:
                         self.scene = _under(self.scene, outcome.tests, outcome.condition)
             if ended:
                 break
-        self.scene = before
+        if not goes_on:
+            self.scene = before
         return ended
 
     def suite(self, body: cst.BaseSuite, env: Env) -> bool:

@@ -8,6 +8,7 @@ from torchlint.placement.arguments import Arguments
 from torchlint.placement.definitions import Class
 from torchlint.placement.events import Clock, Operand
 from torchlint.placement.events import Env as EnvironmentEvent
+from torchlint.placement.flags import as_flag
 from torchlint.placement.frameworks_bridge import framework_call
 from torchlint.placement.functions import summarise
 from torchlint.placement.interpreter import Env, Interpreter
@@ -84,7 +85,7 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
         text = string(given[1].node)
         if text is not None and first.kind is Kind.API:
             return Value(Kind.API, name=f"{first.name}.{text}")
-        return UNKNOWN
+        return as_flag(UNKNOWN, text or "")
     if name in ("any", "all"):
         inner = element_of(first)
         if inner.kind is Kind.TENSOR:

@@ -11,7 +11,7 @@ from torchlint.placement import torch_api
 from torchlint.placement.arguments import Arguments
 from torchlint.placement.classes import register, start_analysis
 from torchlint.placement.definitions import Class, Function
-from torchlint.placement.devices import device_places, name_device
+from torchlint.placement.devices import device_places, emit_device_name, name_device
 from torchlint.placement.events import (
     Attribute,
     Backward,
@@ -25,12 +25,13 @@ from torchlint.placement.events import (
     Use,
 )
 from torchlint.placement.evidence import distinguishes_tensor, speaks_of_array
+from torchlint.placement.flags import as_flag
 from torchlint.placement.frameworks_bridge import framework_method
 from torchlint.placement.graphs import keep
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.operations import emit_host_only, mix
 from torchlint.placement.syncs import demand, demand_host, emit_sync, may_wait, number_read, read_as_text
-from torchlint.placement.syntax import dotted, string, words
+from torchlint.placement.syntax import dotted, integer, string, words
 from torchlint.placement.timeline import read_pending
 from torchlint.placement.torch_calls import bound_operands, result_of, waits
 from torchlint.placement.values import (
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from torchlint.placement.torch_api import Binding
 
 _MOVES = frozenset(["to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "half", "float", "double", "bfloat16", "type", "type_as", "to_empty"])
+#: Methods that convert, for which a `Move` is worth its event only where the result is dropped.
+_CASTS = frozenset(["long", "int", "bool", "short", "char", "byte", "cfloat", "cdouble"])
 _PLACING = frozenset(["to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "to_empty"])
 
 
@@ -72,6 +75,8 @@ def method_call(
         for operand in arguments.all():
             if isinstance(operand.node, cst.BaseExpression):
                 read_as_text(run, operand.node, operand.value, name)
+    if name == "register_modules" and isinstance(receiver.ref, Class):
+        return _register_modules(run, receiver.ref, arguments)
     own = _own_method(receiver, name)
     if own is not None:
         from torchlint.placement.calls import project_call
@@ -85,10 +90,14 @@ def method_call(
         from torchlint.placement.classes import at_instance
 
         return at_instance(result, receiver) if receiver.kind is Kind.MODULE else result
+    if name in ("to", "cuda"):
+        _name_devices(run, node, name, receiver, arguments)
     known = framework_method(run, receiver, name, node, arguments)
     if known is not None:
         return known
     handler = _BY_KIND.get(receiver.kind)
+    if name == "type" and not arguments.all():
+        return Value(Kind.STRING)
     if name in _MOVES and receiver.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.MODULE):
         return move(run, node, func, name, receiver, arguments, env)
     if handler is not None:
@@ -106,6 +115,26 @@ def _is_environment(receiver: cst.BaseExpression) -> bool:
     """Whether a receiver is called like the environment of reinforcement learning."""
     name = dotted(receiver)
     return name is not None and _ENVIRONMENT.search(name.rsplit(".", 1)[-1]) is not None
+
+
+def _name_devices(run: Interpreter, node: cst.Call, name: str, receiver: Value, arguments: Arguments) -> None:
+    """Note the devices that a move names, whatever it moves."""
+    if name == "cuda":
+        index = arguments.find("device", 0)
+        chosen = index is not None and index.value.name is None and integer(index.node) is None
+        emit_device_name(run, DeviceName(node, run.scene, "cuda", "cuda()", "cuda", receiver, chosen=chosen))
+    for operand in arguments.all():
+        name_device(run, operand.node, operand.value, "literal", "to")
+
+
+def _register_modules(run: Interpreter, owner: Class, arguments: Arguments) -> Value:
+    """`self.register_modules(vae=vae)` of a diffusers pipeline sets the attributes of these names."""
+    method = run.frame.function.name if run.frame.function is not None else ""
+    for attribute, value in arguments.values().items():
+        old = owner.attributes.get(attribute)
+        owner.attributes[attribute] = value if old is None else join(old, value)
+        owner.assigned_in[attribute].add(method)
+    return UNKNOWN
 
 
 def _own_method(receiver: Value, name: str) -> Function | None:
@@ -142,11 +171,14 @@ def move(
     result = value.but(places=places, facts=facts, element=None if value.kind is Kind.UNKNOWN else value.element)
     event = Move(
         node, run.scene, name, func.value, value, result, target is not None, target or (), dtype, non_blocking,
-        run.move_uses.get(node, Use.USED),
+        run.move_uses.get(node, Use.USED), run.rows.get(node),
     )  # fmt: skip
     run.emit(event)
-    if name == "cuda":
-        run.emit(DeviceName(node, run.scene, "cuda", "cuda()", "cuda", value))
+    if run.frame.function is not None:
+        if value.kind is Kind.MODULE:
+            run.frame.function.changes = True
+        elif event.use is Use.USED:
+            run.frame.function.moves_values = True
     if target is not None and _all_host(target) and "pending" not in facts:
         run.timeline.waits()
     if target is not None and _all_host(target) and name != "type" and "pending" not in facts:
@@ -241,8 +273,6 @@ def _target(
         if arguments.starred or arguments.unpacked:
             return (), dtype
         return None, dtype
-    if given.value.kind is Kind.STRING:
-        name_device(run, given.node, given.value, "literal", "to")
     if given.value.kind is Kind.NUMBER and dtype is not None:
         return None, dtype
     return device_places(run, given, node, sure="device" in arguments.named), dtype
@@ -258,7 +288,7 @@ def _type_target(run: Interpreter, node: cst.Call, arguments: Arguments) -> tupl
     if name.startswith("torch.cuda.") and name.endswith("Tensor"):
         where = arguments.find("dtype", 0)
         if where is not None and kind.kind is Kind.STRING:
-            run.emit(DeviceName(node, run.scene, "cuda", "tensor type", name))
+            emit_device_name(run, DeviceName(node, run.scene, "cuda", "tensor type", name))
         return (Alternative(Place(Where.NAMED, "cuda"), None, node),), name
     if name.startswith("torch.") and name.endswith("Tensor"):
         return (Alternative(HOST, None, node),), name
@@ -303,6 +333,7 @@ def _tensor_method(
     if name in torch_api.FOLLOWS_RECEIVER:
         device = arguments.find("device")
         if device is not None:
+            name_device(run, device.node, device.value, "literal", name)
             return tensor(with_rank(device_places(run, device, node), 1))
         return tensor(tuple(p._replace(rank=1) for p in value.places), value.certainty)
     return _general_method(run, node, func, name, value, arguments, env)
@@ -331,6 +362,8 @@ def _general_method(
 ) -> Value:
     if not torch_api.is_method(name):
         return UNKNOWN
+    if name in _CASTS and run.move_uses.get(node) is Use.DROPPED:
+        run.emit(Move(node, run.scene, name, func.value, value, value, False, dtype=name, use=Use.DROPPED, row=run.rows.get(node)))
     overloads = torch_api.method_overloads(name)
     operands, scalars, binding = bound_operands(run, name, overloads, arguments)
     for operand in scalars:
@@ -457,6 +490,8 @@ def _module_method(
         return call_module(run, value, node, arguments, env)
     if name == "generate":
         return tensor(tuple(p for p in value.places if not p.place.is_host), Certainty.INFERRED)
+    if name in _EMBEDDINGS:
+        return Value(Kind.MODULE, value.places, Certainty.INFERRED)
     if name in ("items", "values", "keys"):
         return sequence(element=value.element or UNKNOWN)
     if name in ("append", "extend", "insert") and arguments.positional:
@@ -518,6 +553,7 @@ def _sequence_method(
             keep(run, node, kept, given, name, key)
         if run.frame.function is not None:
             run.frame.function.writes = True
+            run.frame.function.changes |= "made" not in value.facts
         return UNKNOWN
     if name in ("pop", "popleft", "get"):
         return element_of(value)
@@ -542,7 +578,7 @@ def _mapping_method(
         key = string(arguments.positional[0].node) if arguments.positional else None
         if key is not None and value.keys and key in value.keys:
             return value.keys[key]
-        return element
+        return as_flag(element, key or "")
     if name == "copy":
         return value
     if name in ("to", "cuda", "cpu"):
@@ -648,6 +684,10 @@ def _unknown_method(
     if name in ("eval", "train") and len(arguments.all()) <= (name == "train"):
         switch_mode(run, name, arguments)
         return value
+    if name in _EMBEDDINGS:
+        return Value(Kind.MODULE, (), Certainty.INFERRED)
+    if name == "generate" and arguments.named.keys() & _GENERATION and "return_dict_in_generate" not in arguments.named:
+        return tensor((), Certainty.INFERRED)
     if name == "backward":
         if arguments.positional:
             run.emit(Backward(node, run.scene, arguments.positional[0].value, owner=receiver, loss=node.args[0].value))
@@ -672,9 +712,9 @@ def _unknown_method(
         inner = Value(Kind.UNKNOWN, value.places, value.certainty, facts=value.facts & {"assumed"})
         return _mapping_method(run, node, func, name, Value(Kind.MAPPING, element=inner), arguments, env)
     if name in _GROWING and arguments.positional:
-        given = arguments.positional[-1]
-        if isinstance(given.node, cst.BaseExpression):
-            keep(run, node, given.node, given.value, name, receiver)
+        kept = arguments.positional[-1]
+        if isinstance(kept.node, cst.BaseExpression):
+            keep(run, node, kept.node, kept.value, name, receiver)
         return UNKNOWN
     if name in ("numpy", "item", "tolist", "detach"):
         _copied_before(run, func.value)
@@ -747,6 +787,12 @@ def _is_scaler(run: Interpreter, receiver: str, last: str, name: str) -> bool:
     used = run.frame.usage.attributes.get(receiver, set())
     return "unscale_" in used or {"scale", "step"} <= used
 
+
+#: Methods of transformers' models that give a Module
+#: (https://huggingface.co/docs/transformers/main/en/main_classes/model), and arguments that only its `generate` has
+#: (https://huggingface.co/docs/transformers/main/en/main_classes/text_generation).
+_EMBEDDINGS = frozenset(["get_input_embeddings", "get_output_embeddings"])
+_GENERATION = frozenset("max_new_tokens num_beams do_sample pad_token_id eos_token_id num_return_sequences".split())
 
 _BY_KIND = {
     Kind.TENSOR: _tensor_method,

@@ -50,7 +50,7 @@ def observe(module: cst.Module, path: str, project: Project | None = None) -> Ob
 def interpret(run: Interpreter) -> None:
     """Run a module's statements and what they define. A fault in one definition leaves the others."""
     for statement in run.module.body:
-        _guarded(run, statement, partial(run.block, [statement], run.globals))
+        _guarded(run, statement, partial(run.block, [statement], run.globals, goes_on=True), goes_on=True)
     seen = 0
     while seen < len(run.functions) or any(c.state == "new" for c in run.classes):
         for cls in list(run.classes):
@@ -60,7 +60,7 @@ def interpret(run: Interpreter) -> None:
             _guarded(run, function.node, partial(summarise, function))
 
 
-def _guarded(run: Interpreter, node: cst.CSTNode, step: Callable[[], object]) -> None:
+def _guarded(run: Interpreter, node: cst.CSTNode, step: Callable[[], object], *, goes_on: bool = False) -> None:
     frame, scene, places, depth = run.frame, run.scene, run.context_places, run.depth
     try:
         step()
@@ -69,4 +69,6 @@ def _guarded(run: Interpreter, node: cst.CSTNode, step: Callable[[], object]) ->
     except Exception as error:
         run.failures.append((node, f"{type(error).__name__}: {error}"))
     finally:
-        run.frame, run.scene, run.context_places, run.depth = frame, scene, places, depth
+        run.frame, run.context_places, run.depth = frame, places, depth
+        if not goes_on:
+            run.scene = scene

@@ -235,6 +235,7 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
         return
     if run.frame.function is not None:
         run.frame.function.writes = True
+        run.frame.function.changes |= "made" not in base.facts
     if name is None or base.kind not in (Kind.MAPPING, Kind.SEQUENCE, Kind.UNKNOWN):
         return
     key = indices[0].name if len(indices) == 1 and indices[0].kind is Kind.STRING else None

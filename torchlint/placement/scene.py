@@ -29,6 +29,7 @@ class Scene(NamedTuple):
         default_device: the code set one.
     device_aware: the function reads or chooses devices, or code that trains reaches it, so that it is written for
         tensors on any device. host_only: the file trains and never speaks of a device.
+    caught: inside a `try` whose handlers go on. expects_error: what stands here is there to fail (`with pytest.raises(…)`).
     """
 
     role: str = "script"
@@ -47,6 +48,8 @@ class Scene(NamedTuple):
     is_test: bool = False
     device_aware: bool = False
     host_only: bool = False
+    expects_error: bool = False
+    caught: bool = False
 
     @property
     def accelerator_is_tested(self) -> bool:
@@ -64,3 +67,8 @@ class Scene(NamedTuple):
     def only_host(self) -> bool:
         """Whether a condition around says that no accelerator is there, so that nothing is elsewhere."""
         return "no-accelerator" in self.tests and "accelerator" not in self.tests
+
+    @property
+    def asks_for_accelerator(self) -> bool:
+        """Whether the code around asks for an accelerator first, by test or flag, or handles its absence."""
+        return self.accelerator_is_tested or self.caught or bool(self.tests & {"flag", "-flag"})

@@ -7,8 +7,10 @@ import libcst as cst
 from torchlint.placement.apis import api_value
 from torchlint.placement.branches import Branch, condition_of, meet, opposite, world_of
 from torchlint.placement.conditions import narrow, truth_test
-from torchlint.placement.events import Autocast, Return, Use
+from torchlint.placement.demands import asks_availability, leaves_program, note_demand, note_import
+from torchlint.placement.events import Autocast, Demand, Return, Use
 from torchlint.placement.guards import branch_tests, tests_of
+from torchlint.placement.helpers import note_positions
 from torchlint.placement.interpreter import (
     ENDED,
     LOOP_PASSES,
@@ -24,7 +26,7 @@ from torchlint.placement.interpreter import (
 )
 from torchlint.placement.operations import augmented
 from torchlint.placement.scene import Scene
-from torchlint.placement.syntax import dotted, mentions, words
+from torchlint.placement.syntax import assigned_names, children, dotted, mentions, words
 from torchlint.placement.values import (
     NONE,
     UNKNOWN,
@@ -41,12 +43,15 @@ __all__ = ["bind"]
 @statement(cst.Expr)
 def expr(run: Interpreter, node: cst.Expr, env: Env) -> Outcome | None:
     value = node.value
-    parts = [e.value for e in value.elements] if type(value) is cst.Tuple else [value]
+    row = value if type(value) is cst.Tuple else None
+    parts = [e.value for e in row.elements] if row is not None else [value]
     for part in parts:
         if type(part) is cst.Call:
             from torchlint.placement.calls import dropped_call
 
-            dropped_call(run, part, env)
+            dropped_call(run, part, env, row)
+            if leaves_program(run, part, env):
+                return ENDED
         else:
             run.evaluate(part, env)
     return None
@@ -118,6 +123,8 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
     run.scene = scene
     if not rest_ends:
         branches.append(Branch(current, failed, world_of(tested, taken=False)))
+    if taken_ends and node.orelse is None:
+        note_demand(run, node)
     if not branches:
         return ENDED
     merged = meet(before, branches)
@@ -167,12 +174,10 @@ def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
         loops=(*scene.loops, node), hot=hot, tests=entered.tests | iterable.tests if iterable.tests else entered.tests
     )
     run.frame.exits.append([])
-    name = node.target.value if type(node.target) is cst.Name else None
+    _rebound_loop_variable(run, node)
     for _ in range(LOOP_PASSES):
         before = dict(env)
         bind(run, node.target, element_of(iterable), env, None)
-        if name is not None:
-            _rebound_loop_variable(run, node, name)
         run.suite(node.body, env)
         replace_env(env, _next_round(run, before, env))
         if all(k in before and before[k].same(v) for k, v in env.items()):
@@ -208,19 +213,40 @@ def enter_loop(run: Interpreter, node: cst.CSTNode, small: bool) -> Scene:
 _OF_THE_LOOP_AROUND = frozenset(["periodic", "between", "first", "several"])
 
 
-def _rebound_loop_variable(run: Interpreter, loop: cst.For, name: str) -> None:
-    """Mark `for t in xs: …; t = t.to(d)` where nothing reads `t` afterwards: the container keeps the old one."""
-    if type(loop.body) is not cst.IndentedBlock or not loop.body.body:
+def _rebound_loop_variable(run: Interpreter, loop: cst.For) -> None:
+    """Mark `for t in xs: …; t = t.to(d)` where nothing reads `t` afterwards: what is iterated over keeps the old one."""
+    last: cst.CSTNode = loop
+    while isinstance(last, cst.For | cst.If):
+        if type(last.body) is not cst.IndentedBlock or not last.body.body or last.orelse is not None:
+            return
+        last = last.body.body[-1]
+    if type(last) is not cst.SimpleStatementLine or type(last.body[-1]) is not cst.Assign:
         return
-    line = loop.body.body[-1]
-    if type(line) is not cst.SimpleStatementLine or type(line.body[0]) is not cst.Assign:
+    assignment = last.body[-1]
+    target, value = assignment.targets[0].target, assignment.value
+    if type(target) is not cst.Name or len(assignment.targets) != 1:
         return
-    last = line.body[0]
-    target, value = last.targets[0].target, last.value
-    if type(target) is not cst.Name or target.value != name or len(last.targets) != 1:
+    if type(value) is not cst.Call or type(value.func) is not cst.Attribute:
         return
-    if type(value) is cst.Call and type(value.func) is cst.Attribute and dotted(value.func.value) == name:
+    name = target.value
+    if dotted(value.func.value) != name or name not in assigned_names(loop.target):
+        return
+    scope = run.frame.function.node.body if run.frame.function is not None else run.module
+    if not _occurs_outside(scope, name):
         run.move_uses[value] = Use.LOOP_VARIABLE
+
+
+def _occurs_outside(node: cst.CSTNode, name: str) -> bool:
+    """Whether a name occurs other than in loops and comprehensions that bind it themselves."""
+    if type(node) is cst.Name:
+        return node.value == name
+    if type(node) is cst.Attribute or type(node) is cst.Arg:
+        return _occurs_outside(node.value, name)
+    if type(node) is cst.For and name in assigned_names(node.target):
+        return _occurs_outside(node.iter, name)
+    if isinstance(node, cst.BaseComp) and name in assigned_names(node.for_in.target):
+        return False
+    return any(_occurs_outside(child, name) for child in children(node))
 
 
 @statement(cst.While)
@@ -261,6 +287,8 @@ def with_(run: Interpreter, node: cst.With, env: Env) -> Outcome | None:
                 run.scene = run.scene._replace(no_grad=False)
             elif isinstance(value.ref, Autocast):
                 run.scene = run.scene._replace(autocast=value.ref.covers)
+        elif _expects_error(item.item):
+            run.scene = run.scene._replace(expects_error=True)
     ended = run.suite(node.body, env)
     run.scene, run.context_places = scene, places
     return ENDED if ended else None
@@ -268,12 +296,21 @@ def with_(run: Interpreter, node: cst.With, env: Env) -> Outcome | None:
 
 _NOW_AND_THEN = frozenset(["periodic"])
 _WENT_WRONG = frozenset(["rare"])
+_EXPECTING = frozenset(["raises", "assertRaises", "assertRaisesRegex", "warns", "assertWarns", "assertWarnsRegex", "suppress"])
+
+
+def _expects_error(context: cst.BaseExpression) -> bool:
+    """Whether a context manager is there for code that fails or warns."""
+    return type(context) is cst.Call and (dotted(context.func) or "").rsplit(".", 1)[-1] in _EXPECTING
 
 
 @statement(cst.Try, cst.TryStar)
 def try_(run: Interpreter, node: cst.Try | cst.TryStar, env: Env) -> Outcome | None:
     start = dict(env)
+    scene = run.scene
+    run.scene = scene._replace(caught=scene.caught or bool(node.handlers))
     ended = run.suite(node.body, env)
+    run.scene = scene
     ways: list[Env] = []
     entry = join_env(start, env)
     if not ended and node.orelse is not None:
@@ -369,6 +406,8 @@ def assert_(run: Interpreter, node: cst.Assert, env: Env) -> Outcome | None:
     test = run.evaluate(node.test, env)
     truth_test(run, node.test, test)
     narrow(run, node.test, env, {})
+    if asks_availability(node.test):
+        run.emit(Demand(node, run.scene, "exit"))
     if node.msg is not None:
         with run.under(_WENT_WRONG, None):
             run.evaluate(node.msg, env)
@@ -416,6 +455,7 @@ def import_(run: Interpreter, node: cst.Import, env: Env) -> Outcome | None:
         name = dotted(alias.name) or ""
         if name.split(".")[0] == "torch":
             run.torch_imported = True
+        note_import(run, node, name)
         if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
             env[alias.asname.name.value] = Value(Kind.API, name=name)
         else:
@@ -431,6 +471,7 @@ def import_from(run: Interpreter, node: cst.ImportFrom, env: Env) -> Outcome | N
     base = "." * len(node.relative) + (dotted(node.module) or "" if node.module is not None else "")
     if base.split(".")[0] == "torch":
         run.torch_imported = True
+    note_import(run, node, base)
     for alias in node.names:
         name = alias.asname.name if alias.asname is not None else alias.name
         if isinstance(name, cst.Name) and isinstance(alias.name, cst.Name):
@@ -488,7 +529,7 @@ def _bind_attribute(
         if value.places:
             run.bound[target] = value
     if run.frame.function is not None:
-        run.frame.function.writes = True
+        run.frame.function.writes = run.frame.function.changes = True
     owner = run.frame.function.owner if run.frame.function is not None else None
     if owner is not None and type(target.value) is cst.Name and target.value.value == run.frame.self_name:
         from torchlint.placement.classes import assign_attribute
@@ -502,6 +543,8 @@ def _bind_attribute(
 
 def _unpack(run: Interpreter, target: cst.CSTNode, value: Value, env: Env) -> None:
     elements = target.elements  # type: ignore[attr-defined]
+    if any(type(e) is cst.StarredElement for e in elements):
+        note_positions(run, value)
     starred = next((i for i, e in enumerate(elements) if type(e) is cst.StarredElement), None)
     for position, element in enumerate(elements):
         if value.items is not None and starred is None and len(value.items) == len(elements):

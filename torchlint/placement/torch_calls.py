@@ -9,13 +9,14 @@ import libcst as cst
 
 from torchlint.placement import torch_api
 from torchlint.placement.arguments import Arguments
-from torchlint.placement.devices import VENDORS, device_places, name_device, named_place
+from torchlint.placement.devices import VENDORS, device_places, emit_device_name, name_device, named_place
 from torchlint.placement.events import (
     Autocast,
     Backward,
     Build,
     Clock,
     Create,
+    Demand,
     DeviceName,
     GradUse,
     Load,
@@ -28,7 +29,7 @@ from torchlint.placement.events import (
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.operations import emit_host_only, mix, tensor_operands
 from torchlint.placement.syncs import demand, demand_host, emit_full_sync, emit_sync
-from torchlint.placement.syntax import words
+from torchlint.placement.syntax import integer, words
 from torchlint.placement.values import (
     DEFAULT,
     HOST,
@@ -71,7 +72,7 @@ def torch_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
         if result is not None:
             return result
     device = arguments.find("device")
-    if device is not None:
+    if device is not None and not name.startswith("torch.cuda."):
         name_device(run, device.node, device.value, "literal", name)
     if name in torch_api.CREATES:
         return create(run, name, node, arguments, env)
@@ -97,7 +98,9 @@ def _device(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, e
     if given is None:
         return Value(Kind.DEVICE, (Alternative(Place(Where.NAMED, words(node)), None, node),), facts=facts)
     if given.value.kind is Kind.STRING and given.value.name:
-        name_device(run, node, given.value, "literal", "torch.device")
+        index = arguments.find("index", 1)
+        if index is None or integer(index.node) is not None:
+            name_device(run, node, given.value, "literal", "torch.device")
         return Value(Kind.DEVICE, (named_place(given.value.name, node),), facts=facts, tests=given.value.tests)
     places = given.value.places if given.value.kind in (Kind.DEVICE, Kind.STRING) else ()
     if not places:
@@ -114,7 +117,15 @@ def _default_device(run: Interpreter, name: str, node: cst.Call, arguments: Argu
     if name.endswith("device"):
         name_device(run, given.node, given.value, "literal", name)
     elif "cuda" in text:
-        run.emit(DeviceName(node, run.scene, "cuda", "tensor type", name, literal=text))
+        emit_device_name(run, DeviceName(node, run.scene, "cuda", "tensor type", name, literal=text))
+    return UNKNOWN
+
+
+@_api("torch.distributed.init_process_group")
+def _process_group(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    backend = arguments.value("backend", 0)
+    if backend is not None and backend.name == "nccl" and not run.scene.asks_for_accelerator:
+        run.emit(Demand(node, run.scene, "nccl"))
     return UNKNOWN
 
 
@@ -171,12 +182,14 @@ def _measures(run: Interpreter, name: str, node: cst.Call, arguments: Arguments,
 def _vendor(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
     family = name.split(".")[1] if not name.startswith("torch.backends.") else name.split(".")[2]
     if name.startswith("torch.cuda.") and name.endswith("Tensor"):
-        run.emit(DeviceName(node, run.scene, "cuda", "tensor type", name))
+        emit_device_name(run, DeviceName(node, run.scene, "cuda", "tensor type", name))
         rank = None if not arguments.positional else 1
         return tensor((Alternative(Place(Where.NAMED, "cuda"), rank, node),))
     known = torch_api.VENDOR.get(name)
     if family in VENDORS and known is not None and known.raises:
-        run.emit(DeviceName(node, run.scene, family, "api", name, raises=True))
+        first = arguments.positional[0] if arguments.positional else None
+        chosen = name.endswith(".set_device") and first is not None and integer(first.node) is None
+        emit_device_name(run, DeviceName(node, run.scene, family, "api", name, raises=True, chosen=chosen))
     last = name.rsplit(".", 1)[-1]
     if last in ("current_device", "device"):
         place = Alternative(Place(Where.NAMED, words(node) if "…" not in words(node) else family), None, node)
@@ -476,6 +489,8 @@ def _autocast(run: Interpreter, name: str, node: cst.Call, arguments: Arguments,
     run.emit(event)
     if device is not None and enabled is None:
         name_device(run, device.node, device.value, "autocast", name)
+    if vendor and "cuda" in name and state == "yes":
+        emit_device_name(run, DeviceName(node, run.scene, "cuda", "api", "torch.cuda.amp.autocast", raises=False))
     return Value(Kind.CONTEXT, name="autocast", ref=event)
 
 

@@ -144,6 +144,9 @@ class Value:
         loss       a 0-dim tensor that a loss function or a reduction gave
         wrapped    a Module wrapped in DataParallel, DDP or `prepare`: moves its inputs
         quantised  a Module that bitsandbytes placed
+        made       a container that the code around makes itself, so that filling it changes nothing else
+        filtered   a container of moved elements that leaves some out (`ref` is the comprehension)
+        in place   a framework's object whose `to` changes it; copies: whose `to` returns another one
         disabled   a scaler that may be switched off by a flag
         filled     a tensor written piece by piece
         perhaps    of unknown kind, but a tensor on some path

@@ -1,0 +1,83 @@
+"""DEV502: a function is called that fails on machines without CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchlint.findings import Confidence, Severity
+from torchlint.placement import torch_api
+from torchlint.portability import DeviceNames
+from torchlint.rule import Report
+
+
+class CudaOnlyApi(DeviceNames):
+    """A function is called that fails on machines without CUDA.
+
+    What it does
+        Finds calls of `torch.cuda.synchronize`, `current_device`, `Stream`, `Event`, `get_device_name` and others
+        that raise where torch has no CUDA (and the like of `torch.mps` and `torch.xpu`), and of
+        `torch.cuda.amp.autocast`, which does nothing there, where nothing around them asks for CUDA first.
+        All of a file are one finding.
+
+    Why it matters
+        The code fails on machines without that vendor's device, although what it asks for often has a portable
+        form. Functions that do nothing there (`torch.cuda.empty_cache`, `manual_seed_all`) are not reported.
+
+    Example
+        import time
+
+        import torch
+
+
+        def timed(work):
+            start = time.perf_counter()
+            work()
+            torch.cuda.synchronize()  # <-
+            return time.perf_counter() - start
+
+    Use instead
+        import time
+
+        import torch
+
+
+        def timed(work):
+            start = time.perf_counter()
+            work()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            return time.perf_counter() - start
+
+    Fix
+        None.
+
+    References
+        https://docs.pytorch.org/docs/stable/accelerator.html
+    """
+
+    code = "DEV502"
+    name = "cuda-only-api"
+    severity = Severity.WARNING
+    judged = frozenset(["api"])
+
+    def finish(self) -> Iterator[Report]:
+        for named in self.unexcused():
+            known = torch_api.VENDOR.get(named.api)
+            message = f"`{named.api}` fails where there is no {named.device.upper()}"
+            if not named.raises:
+                message = f"`{named.api}` does nothing where there is no {named.device.upper()}"
+            if known is not None and known.replacement is not None and known.since is not None:
+                version = ".".join(map(str, known.since))
+                message += f"; `{known.replacement}` (torch {version}) is portable"
+            last = named.api.rsplit(".", 1)[-1]
+            # Streams, graphs and events are there to drive one vendor's device: who writes them knows.
+            confidence = Confidence.LIKELY if last in _COMMON else Confidence.POSSIBLE
+            yield self.finding(named, message, confidence=confidence, cause=self.context.module)
+
+
+#: What code asks of a device in passing.
+_COMMON = frozenset(
+    "synchronize current_device device get_device_name get_device_properties get_device_capability set_device mem_get_info"
+    " get_rng_state set_rng_state reset_peak_memory_stats reset_max_memory_allocated memory_summary ipc_collect"
+    " empty_cache autocast seed".split()
+)

@@ -1,0 +1,100 @@
+"""DEV501: the code names one vendor's device without asking whether it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from torchlint.findings import Confidence, Safety, Severity
+from torchlint.placement.events import DeviceName
+from torchlint.portability import CHOICE, DeviceNames
+from torchlint.rule import NodeEdit, NodeFix, Report
+
+
+class HardcodedDevice(DeviceNames):
+    """The code names one vendor's device without asking whether it is there.
+
+    What it does
+        Finds `.cuda()`, `"cuda"` and `torch.cuda.FloatTensor` where no test, flag or `try` around them asks for
+        the device. All of a file are one finding. Silent: tests, files that need CUDA as a whole (they import
+        Triton, raise without CUDA, or run on NCCL), and functions and files that say so in their name.
+
+    Why it matters
+        The code fails on every machine without that vendor's device, and moves what it is given to the first
+        device even where its caller chose another one.
+
+    Example
+        import torch
+
+
+        def mask_of(scores: torch.Tensor):
+            mask = torch.zeros(scores.shape, device="cuda")  # <-
+            return mask + scores
+
+    Use instead
+        import torch
+
+
+        def mask_of(scores: torch.Tensor):
+            mask = torch.zeros(scores.shape, device=scores.device)
+            return mask + scores
+
+    Fix
+        Unsafe. Takes the device that is at hand (a parameter, a tensor's, the object's own), else the settings'
+        `device-expression`, else CUDA if it is available and the CPU if not.
+
+    References
+        https://github.com/xinntao/ESRGAN/issues/88
+    """
+
+    code = "DEV501"
+    name = "hardcoded-device"
+    severity = Severity.WARNING
+    judged = frozenset(["literal", "cuda()", "tensor type", "autocast", "default", "compared"])
+
+    def finish(self) -> Iterator[Report]:
+        found = list(self.unexcused())
+        using = {named.scene.function for named in found if named.what != "compared"}
+        for named in found:
+            if named.what == "compared" and named.scene.function not in using:
+                continue
+            yield self.finding(
+                named,
+                self._message(named),
+                confidence=_confidence(named),
+                fix=self._fix(named),
+                cause=self.context.module,
+            )
+
+    def _message(self, named: DeviceName) -> str:
+        shown = {
+            "literal": f'"{named.literal}" is named',
+            "compared": f'"{named.literal}" is compared with',
+            "default": f'"{named.literal}" is the default of `{named.api}`',
+            "autocast": f'autocast is for "{named.literal}" alone',
+            "cuda()": "`.cuda()` moves to CUDA",
+            "tensor type": f"`{named.api}` is a type of CUDA",
+        }[named.what]
+        return f"{shown}, and nothing asks whether it is available"
+
+    def _fix(self, named: DeviceName) -> NodeFix | None:
+        node = named.node
+        device = named.at_hand or self.context.device_expression or CHOICE
+        if named.what == "literal" and isinstance(node, cst.BaseString):
+            edit = NodeEdit(node, "replace", device)
+        elif named.what == "cuda()" and type(node) is cst.Call and type(node.func) is cst.Attribute and not node.args:
+            edit = NodeEdit(node, "replace", f"{self.context.code(node.func.value)}.to({device})")
+        else:
+            return None
+        return NodeFix(f"use `{device}`", Safety.UNSAFE, (edit,))
+
+
+def _confidence(named: DeviceName) -> Confidence:
+    if named.what == "default":
+        # A default says what the author has; who calls may say otherwise.
+        return Confidence.POSSIBLE
+    if named.what == "autocast" and named.at_hand.split(".")[0] not in ("device", "dev", "self"):
+        # It warns and does nothing elsewhere; a slip where the code has a device to ask for its type.
+        return Confidence.POSSIBLE
+    return Confidence.LIKELY

@@ -1,0 +1,57 @@
+"""What shows that code is for accelerators of one vendor as a whole, so that naming one is no slip."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from torchlint.placement.events import Demand
+from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.syntax import descendants, dotted
+from torchlint.placement.values import Kind
+
+#: Libraries that can't be imported, or do nothing, without CUDA (or ROCm), by their own installation pages.
+_CUDA_LIBRARIES = frozenset(
+    "triton cupy pycuda tensorrt torch_tensorrt torch2trt flash_attn apex amp_C transformer_engine nvidia pynvml spconv"
+    " MinkowskiEngine causal_conv1d_cuda selective_scan_cuda deep_gemm cutlass nvdiffrast tinycudann cudnn vllm sglang"
+    " colossalai deepspeed megatron horovod fairscale tensorrt_llm".split()
+)
+_EXTENSIONS = ("torch.utils.cpp_extension", "numba.cuda")
+_LEAVING = frozenset(["sys.exit", "os._exit", "builtins.exit", "builtins.quit", "pytest.skip", "pytest.fail"])
+_ASKING = frozenset(["is_available", "device_count"])
+
+
+def note_import(run: Interpreter, node: cst.CSTNode, name: str) -> None:
+    """An import of a library that needs an accelerator of one vendor; one that may fail says nothing."""
+    if run.scene.caught or run.scene.function is not None:
+        return
+    if name.split(".")[0] in _CUDA_LIBRARIES or name.startswith(_EXTENSIONS):
+        run.emit(Demand(node, run.scene, "import"))
+
+
+def leaves_program(run: Interpreter, call: cst.Call, env: Env) -> bool:
+    """Whether a call ends the program, or the test that it stands in."""
+    if type(call.func) is cst.Attribute and call.func.attr.value == "skipTest":
+        return True
+    name = dotted(call.func)
+    if name is None or name.rsplit(".", 1)[-1] not in ("exit", "_exit", "quit", "skip", "fail"):
+        return False
+    target = run.evaluate(call.func, env)
+    return target.kind is Kind.API and target.name in _LEAVING
+
+
+def note_demand(run: Interpreter, node: cst.If) -> None:
+    """`if not torch.cuda.is_available(): raise`: without an accelerator the code does not run at all."""
+    if not asks_availability(node.test):
+        return
+    last = node.body.body[-1] if node.body.body else None
+    if type(last) is cst.SimpleStatementLine:
+        last = last.body[-1]
+    if type(last) is cst.Raise or type(last) is cst.Expr:
+        run.emit(Demand(node, run.scene, "exit"))
+
+
+def asks_availability(test: cst.BaseExpression) -> bool:
+    """Whether a test calls `is_available` or `device_count`."""
+    return any(
+        type(n) is cst.Call and (dotted(n.func) or "").rsplit(".", 1)[-1] in _ASKING for n in descendants(test)
+    )

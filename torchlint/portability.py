@@ -1,0 +1,103 @@
+"""What rules about named devices share: which places count, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from torchlint.placement.definitions import Class, Function
+from torchlint.placement.events import Attribute, Call, Demand, DeviceName, Load, Step, Wrap
+from torchlint.placement.scene import Scene
+from torchlint.rule import Rule, RuleContext
+
+#: Words in the name of a file, a class or a function that is for one vendor's devices on purpose.
+_ON_PURPOSE = frozenset("cuda gpu gpus nccl triton tensorrt trt multigpu nvidia cudagraph cudnn".split())
+#: Words in the path of a file that checks or measures what it has, on the machine that it is written for.
+_FOR_THE_DESK = frozenset("test tests testing bench benchmark benchmarks kernel kernels".split())
+_PRECISION = frozenset("amp fp half mixed precision autocast".split())
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+#: What to write where nothing at hand has a device: torch 2.0 has no call that names the accelerator.
+CHOICE = '"cuda" if torch.cuda.is_available() else "cpu"'
+
+
+class DeviceNames(Rule):
+    """Base of rules that judge the named devices of a file at its end, when all that may excuse them was seen."""
+
+    #: The sorts of `DeviceName` that the rule judges.
+    judged: frozenset[str] = frozenset()
+
+    def __init__(self, context: RuleContext) -> None:
+        super().__init__(context)
+        self._named: list[DeviceName] = []
+        path = context.path.replace("\\", "/")
+        self._excused = bool(
+            _words(path.rsplit("/", 1)[-1]) & _ON_PURPOSE or _words("/".join(path.split("/")[-4:])) & _FOR_THE_DESK
+        )
+        self._is_library = False
+        self._is_program = False
+        #: Functions that are called, and whether each call stands behind a question for the accelerator.
+        self._called: dict[cst.FunctionDef, bool] = {}
+
+    def on_device_name(self, named: DeviceName) -> None:
+        if named.what in self.judged:
+            self._named.append(named)
+
+    def on_demand(self, demand: Demand) -> None:
+        self._excused = True
+
+    def on_wrap(self, wrap: Wrap) -> None:
+        # Training over many processes is set up for the vendor's devices from the start.
+        self._excused |= wrap.api.endswith("DistributedDataParallel") or wrap.api.endswith("FullyShardedDataParallel")
+
+    def on_attribute(self, attribute: Attribute) -> None:
+        self._is_library |= isinstance(attribute.owner, Class) and attribute.owner.is_module
+
+    def on_step(self, step: Step) -> None:
+        self._is_program = True
+
+    def on_load(self, load: Load) -> None:
+        self._is_program = True
+
+    def on_call(self, call: Call) -> None:
+        if isinstance(call.function, Function):
+            node = call.function.node
+            self._called[node] = self._called.get(node, True) and call.scene.asks_for_accelerator
+
+    def unexcused(self) -> Iterator[DeviceName]:
+        """The names that nothing around them, in the file or in its callers excuses."""
+        if self._excused:
+            return
+        for named in self._named:
+            if named.guarded or named.chosen or self._on_purpose(named.scene) or self._is_self_test(named.scene):
+                continue
+            if "autocast" in (named.what, named.api.rsplit(".", 1)[-1]) and _asks_for_precision(named.scene):
+                continue
+            yield named
+
+    def _is_self_test(self, scene: Scene) -> bool:
+        """Whether code stands under `if __name__ == "__main__"` in a file of Modules that is no program."""
+        if not self._is_library or self._is_program or scene.function is not None:
+            return False
+        return any("__name__" in condition for condition, _ in scene.conditions)
+
+    def _on_purpose(self, scene: Scene) -> bool:
+        if scene.is_test or scene.role == "test":
+            return True
+        if scene.function is None:
+            return False
+        names = scene.function.name.value
+        if isinstance(scene.owner, Class):
+            names += " " + scene.owner.name
+        return bool(_words(names) & _ON_PURPOSE) or self._called.get(scene.function, False)
+
+
+def _asks_for_precision(scene: Scene) -> bool:
+    """Whether a condition around asks for mixed precision, which is for CUDA where it is asked for."""
+    return any(not _words(condition).isdisjoint(_PRECISION) for condition, _ in scene.conditions)
+
+
+def _words(name: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(name)}
