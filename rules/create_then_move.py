@@ -19,6 +19,10 @@ _FILLED_ANYWHERE = frozenset(
 )
 
 
+#: Those whose elements are the same to the last bit on every device.
+_SAME_ANYWHERE = frozenset(["torch.zeros", "torch.ones", "torch.empty", "torch.full", "torch.arange", "torch.eye"])
+
+
 class CreateThenMove(Rule):
     """A tensor is created on the CPU and moved at once, in code that runs for each batch.
 
@@ -92,31 +96,33 @@ class CreateThenMove(Rule):
     def _fix(self, move: Move, create: Create) -> NodeFix | None:
         if move.receiver is not create.node or not isinstance(move.node, cst.Call):
             return None
-        device = self._device(move.node, move, create)
-        if device is None:
+        arguments = self._arguments(move.node, move, create)
+        if arguments is None:
             return None
-        safety = Safety.UNSAFE if create.random else Safety.SAFE
+        safety = Safety.SAFE if create.api in _SAME_ANYWHERE else Safety.UNSAFE
         code = self.context.code(create.node)
-        assert code.endswith(")")
         inner = code[:-1].rstrip()
         comma = "" if inner.endswith("(") else " " if inner.endswith(",") else ", "
-        text = f"{inner}{comma}device={device})"
-        return NodeFix(f"create it with device={device}", safety, (NodeEdit(move.node, "replace", text),))
+        text = f"{inner}{comma}{arguments})"
+        return NodeFix(f"create it with {arguments}", safety, (NodeEdit(move.node, "replace", text),))
 
-    def _device(self, call: cst.Call, move: Move, create: Create) -> str | None:
-        """The device that a move names, where that is all it does."""
+    def _arguments(self, call: cst.Call, move: Move, create: Create) -> str | None:
+        """The arguments that say to a factory what the move does, where that is all it does."""
         if move.dtype is not None or len(call.args) > 1 or move.api not in ("to", "cuda"):
             return None
         if not call.args:
-            return '"cuda"' if move.api == "cuda" else None
+            return 'device="cuda"' if move.api == "cuda" else None
         argument = call.args[0]
         code = self.context.code(argument.value)
-        if argument.star or argument.keyword is not None and argument.keyword.value != "device":
+        if argument.star or (argument.keyword is not None and argument.keyword.value != "device"):
             return None
         if move.api == "cuda":
-            return code if code.startswith(("\"", "'")) else None
+            return f"device={code}" if code.startswith(("\"", "'")) else None
         kind = next((value.kind for name, value in create.nearby if name == code), None)
-        return f"{code}.device" if kind is Kind.TENSOR else code
+        if kind is not Kind.TENSOR:
+            return f"device={code}"
+        typed = any(a.keyword is not None and a.keyword.value == "dtype" for a in create.node.args)  # type: ignore[attr-defined]
+        return None if typed else f"dtype={code}.dtype, device={code}.device"
 
 
 def _could_be_elsewhere(create: Create, scene: Scene) -> bool:

@@ -18,9 +18,13 @@ from torchlint.mixes import (
     origin_notes,
     shown,
 )
-from torchlint.placement.events import Create, Mix, Move, Return
+from torchlint.placement.events import Build, Create, Mix, Move, Return
+from torchlint.placement.syntax import dotted
 from torchlint.placement.values import Kind, Value, Where
 from torchlint.rule import Note, Report, Rule, RuleContext, confidence_of, weakest
+
+#: Optimizers that allocate their state in the constructor, beside the parameters (torch/optim/adagrad.py).
+_ALLOCATING = frozenset(["torch.optim.Adagrad"])
 
 
 class MixedDevices(Rule):
@@ -72,18 +76,61 @@ class MixedDevices(Rule):
     def __init__(self, context: RuleContext) -> None:
         super().__init__(context)
         self._origins = Origins()
+        #: Optimizers that have their state, by the function and the name of the Module whose parameters they have.
+        self._stateful: dict[tuple[cst.FunctionDef | None, str], Build] = {}
+        self._placed: set[tuple[cst.FunctionDef | None, str]] = set()
 
     def on_create(self, create: Create) -> None:
         self._origins.note(create)
 
-    def on_move(self, move: Move) -> None:
+    def on_move(self, move: Move) -> Iterator[Report]:
         self._origins.note(move)
+        name = dotted(move.receiver)
+        if name is None or not move.moves_device or any(p.place.is_host for p in move.target):
+            return
+        key = (move.scene.function, name)
+        build = self._stateful.pop(key, None)
+        self._placed.add(key)
+        if build is not None and not move.scene.is_test:
+            how = "allocates its state when it is built" if build.what == "optimizer" else "has its state loaded"
+            message = f"`{name}` moves after its optimizer {how}: the state stays where the parameters were"
+            notes = [Note("origin", build.node, "the state is on the device that the parameters are on here")]
+            yield self.finding(move, message, confidence=Confidence.LIKELY, notes=notes)
+
+    def on_build(self, build: Build) -> None:
+        parameter = build.value.element
+        if parameter is None or parameter.name is None or build.what not in ("optimizer", "optimizer state"):
+            return
+        key = (build.scene.function, parameter.name)
+        if key not in self._placed and (build.what == "optimizer state" or build.api in _ALLOCATING):
+            self._stateful[key] = build
 
     def on_return(self, event: Return) -> Iterator[Report]:
         """One exit gives a tensor made on the CPU, another one that is wherever its input is."""
+        if is_hot(event.scene):
+            for part in _parts(event.value):
+                yield from self._paths(event, part)
         for node, value in event.earlier:
             yield from self._exits(event, (event.node, event.value), (node, value))
             yield from self._exits(event, (node, value), (event.node, event.value))
+
+    def _paths(self, event: Return, part: Value) -> Iterator[Report]:
+        """What one exit gives was made on the CPU on one path to it, and is elsewhere on another."""
+        other = next((p for p in part.places if p.place.where in (Where.OF_CALLER, Where.OF_MODULE)), None)
+        for host in part.places:
+            create = self._origins.created.get(host.origin) if host.origin is not None else None
+            if create is None or other is None or not host.place.is_host or host.rank != 1 or host.excludes(other):
+                continue
+            if create.scene.function is not event.scene.function or event.scene.is_test or event.scene.host_only:
+                continue
+            message = (
+                f"`{shown(create.node, self.context)}` is created on the CPU; on other paths what is returned is"
+                f" {other.place.describe()}"
+            )
+            notes = (Note("context", event.node, "returned here"),)
+            expression = device_expression(create, other)
+            fix = None if expression is None else creation_fix(create, expression)
+            yield self.finding(create, message, confidence=Confidence.LIKELY, notes=notes, fix=fix)
 
     def _exits(
         self, event: Return, here: tuple[cst.CSTNode, Value], there: tuple[cst.CSTNode, Value]
@@ -130,7 +177,7 @@ class MixedDevices(Rule):
 
 def _parts(value: Value) -> tuple[Value, ...]:
     """A returned tensor, or the tensors of a returned tuple."""
-    if value.kind is Kind.TENSOR:
+    if value.kind is Kind.TENSOR or "perhaps" in value.facts:
         return (value,)
     if value.kind is Kind.SEQUENCE and value.items is not None:
         return tuple(i if i.kind is Kind.TENSOR else Value() for i in value.items)

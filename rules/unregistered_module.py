@@ -72,10 +72,21 @@ class UnregisteredModule(Rule):
     def on_move(self, move: Move) -> None:
         self._moved.update(p.origin for p in move.value.places if p.origin is not None)
 
-    def on_attribute(self, attribute: Attribute) -> None:
-        if attribute.how in ("assign", "append") and attribute.owner.is_module:  # type: ignore[attr-defined]
+    def on_attribute(self, attribute: Attribute) -> Iterator[Report]:
+        if attribute.how == "dict":
+            yield from self._hidden(attribute)
+        elif attribute.how in ("assign", "append") and attribute.owner.is_module:  # type: ignore[attr-defined]
             if _kept_modules(attribute.value) is not None:
                 self._found.setdefault((id(attribute.owner), attribute.name), attribute)
+
+    def _hidden(self, attribute: Attribute) -> Iterator[Report]:
+        """What is put into `__dict__` under a computed name goes past `Module.__setattr__`; a fixed name is on purpose."""
+        owner, value = attribute.owner, attribute.value
+        if not owner.is_known_module or attribute.name or attribute.scene.role != "init":  # type: ignore[attr-defined]
+            return
+        if value.kind in (Kind.MODULE, Kind.UNKNOWN):
+            message = "what is put into `__dict__` is not registered: if it is a Module, `.to()` does not see it"
+            yield self.finding(attribute, message, confidence=Confidence.LIKELY)
 
     def finish(self) -> Iterator[Report]:
         for attribute in self._found.values():

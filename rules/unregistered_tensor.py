@@ -8,8 +8,9 @@ import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.mixes import Origins, confidence_in, shown
-from torchlint.placement.events import Attribute, Mix, Move
-from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule, RuleContext
+from torchlint.placement.events import Attribute, Leftover, Mix, Move, Operand
+from torchlint.placement.values import Alternative, Certainty, Value
+from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule, RuleContext, confidence_of, weakest
 
 
 class UnregisteredTensor(Rule):
@@ -70,6 +71,7 @@ class UnregisteredTensor(Rule):
         super().__init__(context)
         self._attributes: dict[cst.CSTNode, Attribute] = {}
         self._origins = Origins()
+        self._leftovers: dict[cst.CSTNode, Leftover] = {}
         self._mixes: dict[cst.CSTNode, tuple[Confidence, Mix]] = {}
 
     def on_attribute(self, attribute: Attribute) -> None:
@@ -87,21 +89,47 @@ class UnregisteredTensor(Rule):
         if known is None or sure.rank > known[0].rank:
             self._mixes[through] = (sure, mix)
 
+    def on_leftover(self, event: Leftover) -> None:
+        scene = event.scene
+        if scene.is_test or scene.role in ("data", "test", "init") or scene.host_only:
+            return
+        target = event.kept[1].through
+        if target is not None:
+            self._leftovers.setdefault(target, event)
+
     def finish(self) -> Iterator[Report]:
         for target, (sure, mix) in self._mixes.items():
-            attribute = self._attributes.get(target)
-            if attribute is None or not attribute.owner.is_module:  # type: ignore[attr-defined]
-                continue
-            witness, other = mix.other
-            joins = f"`{shown(witness.node, self.context)}`, which is {other.place.describe()}"
-            message = (
-                f"`{shown(target, self.context)}` is neither Parameter nor buffer, so `.to()` leaves it on the CPU;"
-                f" it joins {joins}"
-            )
-            notes = [Note("context", mix.node, "they meet here")]
-            if mix.host[1].origin is not None:
-                notes.append(Note("origin", mix.host[1].origin, "created on the CPU here"))
-            yield self.finding(target, message, confidence=sure, notes=notes, fix=self._fix(attribute), cause=target)
+            attribute = self._kept(target)
+            if attribute is not None:
+                origin = mix.host[1].origin
+                notes = [] if origin is None else [Note("origin", origin, "created on the CPU here")]
+                yield self._report(attribute, mix.node, mix.other, sure, notes)
+        for target, event in self._leftovers.items():
+            attribute = self._kept(target)
+            if attribute is not None and target not in self._mixes:
+                operand = event.kept[0]
+                sure = Confidence.LIKELY if _is_promised(attribute.value) else Confidence.POSSIBLE
+                yield self._report(attribute, event.node, event.other, weakest(sure, confidence_of(operand.value.certainty)), [])
+
+    def _kept(self, target: cst.CSTNode) -> Attribute | None:
+        attribute = self._attributes.get(target)
+        return attribute if attribute is not None and attribute.owner.is_module else None  # type: ignore[attr-defined]
+
+    def _report(
+        self,
+        attribute: Attribute,
+        node: cst.CSTNode,
+        other: tuple[Operand, Alternative],
+        sure: Confidence,
+        notes: list[Note],
+    ) -> Report:
+        target = attribute.node
+        message = (
+            f"`{shown(target, self.context)}` is neither Parameter nor buffer, so `.to()` leaves it where it is;"
+            f" it joins `{shown(other[0].node, self.context)}`, which is {other[1].place.describe()}"
+        )
+        notes = [Note("context", node, "they meet here"), *notes]
+        return self.finding(target, message, confidence=sure, notes=notes, fix=self._fix(attribute), cause=target)
 
     def _fix(self, attribute: Attribute) -> NodeFix | None:
         statement, source = attribute.statement, attribute.value_node
@@ -111,3 +139,8 @@ class UnregisteredTensor(Rule):
         text = f'{instance}.register_buffer("{attribute.name}", {self.context.code(source)}, persistent=False)'
         edit = NodeEdit(statement, "replace", text)
         return NodeFix("register it as a buffer", Safety.UNSAFE, (edit,))
+
+
+def _is_promised(value: Value) -> bool:
+    """Whether an annotation says that a constructor's argument is a tensor."""
+    return value.is_tensor and value.certainty is Certainty.KNOWN and bool(value.places)

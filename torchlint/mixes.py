@@ -59,10 +59,10 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
     if "assumed" in witness.value.facts:
         return Confidence.POSSIBLE
     move = origins.moved.get(host.origin) if host.origin is not None else None
-    if move is not None and other.place not in {p.place for p in move.value.places}:
-        # It was sent to the CPU on purpose: rather the other one is there, too.
-        if other.place.where not in (Where.NAMED, Where.DEFAULT):
-            return Confidence.POSSIBLE
+    if move is not None and other.place.where not in (Where.NAMED, Where.DEFAULT):
+        left = {p.place for p in move.value.places} if move.scene.function is scene.function else ()
+        if other.place not in left:
+            return Confidence.POSSIBLE  # sent to the CPU on purpose: rather the other one is there, too
     return weakest(sure, _confidence_in_place(other, mix))
 
 

@@ -12,6 +12,7 @@ from torchlint.placement.functions import define, instance_of, summarise
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import dotted, statements, words
 from torchlint.placement.values import (
+    ELSEWHERE,
     HOST,
     UNKNOWN,
     Alternative,
@@ -52,6 +53,8 @@ def _looks_like_module(run: Interpreter, cls: Class) -> bool:
     unseen = [b for b in cls.bases if b.ref is None and not (b.name or "torch.").startswith(("torch.", "builtins."))]
     if not unseen or cls.is_known_module or cls.is_data or cls.is_test or cls.is_optimizer:
         return False
+    if any((b.name or "").endswith("Module") and not (b.name or "").endswith("DataModule") for b in unseen):
+        return True
     forward = cls.methods.get("forward")
     if forward is not None and not forward.is_static and "backward" not in cls.methods:
         return True
@@ -219,6 +222,8 @@ def _through(value: Value, target: cst.CSTNode | None, depth: int = 0) -> Value:
     changes: dict[str, Any] = {}
     if value.places:
         changes["places"] = tuple(p._replace(through=target) for p in value.places)
+    elif value.kind is Kind.TENSOR:
+        changes["places"] = (Alternative(ELSEWHERE, None, None, through=target),)
     if value.element is not None:
         changes["element"] = _through(value.element, target, depth + 1)
     if value.items is not None:

@@ -96,6 +96,19 @@ class Mix(Event):
 
 
 @dataclass(slots=True)
+class Leftover(Event):
+    """An operation joins a tensor that an attribute keeps, wherever that is, with one that its caller or Module moves.
+
+    api: the operator or function. kept: the operand and the alternative that came through the attribute; other: what
+    it joins.
+    """
+
+    api: str
+    kept: tuple[Operand, Alternative]
+    other: tuple[Operand, Alternative]
+
+
+@dataclass(slots=True)
 class HostOnly(Event):
     """A value is handed to something that takes it from the host alone.
 
@@ -130,7 +143,7 @@ class Attribute(Event):
     """A Module gets an attribute in one of its methods.
 
     how: `assign`, `append` (to a list that it holds), `buffer`, `parameter`, `module`, `dict` (through `__dict__`).
-    owner: the Class. name: the attribute. value_node: what is assigned. statement: the assignment, where it has no
+    owner: the Class. name: the attribute, empty where it is computed. value_node: what is assigned. statement: the assignment, where it has no
     other target.
     """
 
@@ -205,7 +218,11 @@ class Pin(Event):
 
 @dataclass(slots=True)
 class Build(Event):
-    """An optimizer, loader, loss or scaler is built over values. what: the kind in a word; api: qualified name."""
+    """An optimizer, loader, loss or scaler is built over values, or an optimizer's state is loaded.
+
+    what: `optimizer`, `optimizer state`, `loader`, `loss`; api: qualified name. value: the optimizer itself, whose element
+    is a parameter (and has the name of its Module); what a loader or loss is built over.
+    """
 
     what: str
     api: str

@@ -109,6 +109,10 @@ def given_as_tensor(name: str, usage: Usage) -> bool:
     )
 
 
+#: Parameters that torch's schemas call tensors and that take a number as well.
+_NUMBERS_TOO = frozenset(["other", "start", "end", "exponent", "min", "max", "value", "std", "mean"])
+
+
 @lru_cache(maxsize=1024)
 def _takes_tensor(function: str, position: int, listed: bool) -> bool:
     """Whether a function of torch takes nothing but a tensor there, or a list of tensors where it gets a list."""
@@ -119,7 +123,7 @@ def _takes_tensor(function: str, position: int, listed: bool) -> bool:
             return all(
                 position < len(o.parameters)
                 and o.parameters[position].kind is wanted
-                and o.parameters[position].name != "other"  # may be a number
+                and o.parameters[position].name not in _NUMBERS_TOO
                 for o in overloads
             )
     return False

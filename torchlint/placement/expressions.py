@@ -43,6 +43,8 @@ from torchlint.placement.values import (
     with_rank,
 )
 
+#: What names that a star import brings stand for by custom.
+_BY_CUSTOM = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "np": "numpy"}
 _DEVICE_FAMILIES = ("cuda", "mps", "xpu", "hpu", "npu")
 _MADE = frozenset({"made"})
 _TENSOR_VIEWS = frozenset(["T", "mT", "H", "mH", "data", "grad", "real", "imag"])
@@ -57,6 +59,8 @@ def name(run: Interpreter, node: cst.Name, env: Env) -> Value:
     if text == "None":
         return NONE
     value = run.lookup(text, env)
+    if value is None and (text == "torch" or (text in _BY_CUSTOM and run.usage.star_imports)):
+        return Value(Kind.API, name=_BY_CUSTOM[text])
     return as_flag(UNKNOWN if value is None else value, text)
 
 
@@ -353,8 +357,9 @@ def _comparison_tests(
             tests |= value.tests
         if value.kind is Kind.DEVICE or "device type" in value.facts:
             tests.add("accelerator")
-        if value.kind is Kind.STRING and value.name and value.name.split(":")[0] in (*_DEVICE_FAMILIES, "cpu", "gpu"):
-            tests.add("accelerator")
+        for text in (value, *(value.items or ())):
+            if text.kind is Kind.STRING and text.name and text.name.split(":")[0] in (*_DEVICE_FAMILIES, "cpu", "gpu"):
+                tests.add("accelerator")
     if tests & {"accelerator"} and any(o in (cst.NotEqual, cst.IsNot) for o in operators):
         tests.discard("accelerator")
         tests.add("no-accelerator")

@@ -193,7 +193,9 @@ def _is_device_aware(run: Interpreter, function: Function) -> bool:
         return True
     if any("device" in p.name.value.lower() for p in all_parameters(function.node)):
         return True
-    return any(used & _PLACING for used in run.usage.of(function.node).attributes.values())
+    if any(used & _PLACING for used in run.usage.of(function.node).attributes.values()):
+        return True
+    return run.usage.is_device_aware
 
 
 def _result(run: Interpreter, function: Function, env: Env) -> Value:
@@ -268,7 +270,7 @@ def _parameter(run: Interpreter, name: str, parameter: cst.Param, function: Func
         if value is not None:
             if value.kind is Kind.UNKNOWN:
                 return value.but(facts=facts)
-            if value.kind is Kind.OBJECT and value.ref is None and "device" in name.lower():
+            if value.kind in (Kind.OBJECT, Kind.STRING, Kind.NUMBER) and value.ref is None and "device" in name.lower():
                 return _device_parameter(name, parameter)
             return value.but(facts=value.facts | facts) if value.kind is Kind.TENSOR else value
     if "device" in name.lower() and "map" not in name.lower():

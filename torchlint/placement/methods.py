@@ -15,6 +15,7 @@ from torchlint.placement.devices import device_places, emit_device_name, name_de
 from torchlint.placement.events import (
     Attribute,
     Backward,
+    Build,
     DeviceName,
     GradUse,
     Move,
@@ -33,7 +34,7 @@ from torchlint.placement.operations import emit_host_only, mix
 from torchlint.placement.syncs import demand, demand_host, emit_sync, may_wait, number_read, read_as_text
 from torchlint.placement.syntax import dotted, integer, string, words
 from torchlint.placement.timeline import read_pending
-from torchlint.placement.torch_calls import bound_operands, result_of, waits
+from torchlint.placement.torch_calls import bound_operands, is_strict, result_of, waits
 from torchlint.placement.values import (
     ARRAY,
     HOST,
@@ -100,6 +101,12 @@ def method_call(
         return Value(Kind.STRING)
     if name in _MOVES and receiver.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.MODULE):
         return move(run, node, func, name, receiver, arguments, env)
+    if receiver.kind in (Kind.OBJECT, Kind.DATASET) and isinstance(receiver.ref, Class):
+        from torchlint.placement.calls import call_value
+        from torchlint.placement.expressions import attribute_of
+
+        held = env.get(f"{dotted(func.value)}.{name}") or attribute_of(run, receiver, name, func, env)
+        return call_value(run, held, node, arguments, env)
     if handler is not None:
         return handler(run, node, func, name, receiver, arguments, env)
     return UNKNOWN
@@ -384,7 +391,8 @@ def _general_method(
         return value
     if name in ("expand_as", "view_as", "reshape_as"):
         return value.but(places=with_rank(value.places, None), facts=value.facts - _LOSSY)
-    mixed = mix(run, node, name, [receiver, *operands], in_place=in_place) if operands else value
+    strict = is_strict(name, binding)
+    mixed = mix(run, node, name, [receiver, *operands], in_place=in_place, strict=strict) if operands else value
     if in_place:
         return value if value.places else mixed
     rank = _method_rank(name, value, mixed, arguments, binding)
@@ -468,7 +476,8 @@ def _module_method(
         return UNKNOWN
     if name in ("parameters", "buffers"):
         facts = frozenset({"parameter", "leaf", "grad"}) if name == "parameters" else frozenset({"buffer"})
-        return sequence(element=tensor(with_rank(value.places, 1), value.certainty, facts))
+        inner = tensor(with_rank(value.places, 1), value.certainty, facts)
+        return sequence(element=inner.but(name=dotted(func.value)))
     if name in ("named_parameters", "named_buffers"):
         inner = tensor(with_rank(value.places, 1), value.certainty, frozenset({"parameter", "leaf", "grad"}))
         return sequence(element=sequence((Value(Kind.STRING), inner)))
@@ -507,6 +516,8 @@ def _optimizer_method(
 ) -> Value:
     if name == "step":
         run.emit(Step(node, run.scene, value))
+    elif name == "load_state_dict":
+        run.emit(Build(node, run.scene, "optimizer state", name, value))
     return UNKNOWN
 
 
@@ -683,7 +694,7 @@ def _unknown_method(
         return _module_method(run, node, func, name, value.but(kind=Kind.MODULE, certainty=Certainty.INFERRED), arguments, env)
     if name in ("eval", "train") and len(arguments.all()) <= (name == "train"):
         switch_mode(run, name, arguments)
-        return value
+        return value.but(kind=Kind.MODULE, certainty=min(value.certainty, Certainty.INFERRED))
     if name in _EMBEDDINGS:
         return Value(Kind.MODULE, (), Certainty.INFERRED)
     if name == "generate" and arguments.named.keys() & _GENERATION and "return_dict_in_generate" not in arguments.named:
@@ -721,6 +732,9 @@ def _unknown_method(
         if name != "detach":
             read_pending(run, node, name, value)
     if name == "numpy":
+        if value.places and all(p.place.where is Where.NAMED for p in value.places):
+            # It was moved, and what has both `to` and `numpy` is a tensor.
+            return _tensor_method(run, node, func, name, _as_tensor(value), arguments, env)
         return ARRAY.at(value.places if value.on_host else ())
     in_module = bool(value.places) and all(p.place.where is Where.OF_MODULE for p in value.places)
     speaks = distinguishes_tensor(name) or in_module and speaks_of_array(name)
@@ -752,6 +766,10 @@ _COMPUTING = frozenset(
     "sum mean max min argmax argmin abs any all norm std var median prod sqrt exp log log2 log10 pow float long int"
     " double half eq ne gt lt ge le clamp softmax sigmoid tanh round add sub mul div squeeze view reshape flatten".split()
 )
+
+
+def _as_tensor(value: Value) -> Value:
+    return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
 
 
 def _refuted(run: Interpreter, receiver: str) -> bool:

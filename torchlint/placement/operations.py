@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement.events import HostOnly, Mix, Operand
+from torchlint.placement.events import Attribute, HostOnly, Leftover, Mix, Operand
 from torchlint.placement.graphs import keep
 from torchlint.placement.syncs import emit_sync
-from torchlint.placement.syntax import dotted
+from torchlint.placement.syntax import dotted, string
 from torchlint.placement.timeline import read_pending
 from torchlint.placement.values import (
     ELSEWHERE,
@@ -59,27 +59,35 @@ def mix(
     operands: Sequence[Operand],
     *,
     in_place: bool = False,
+    strict: bool = False,
     rank: int | None | str = "elementwise",
 ) -> Value:
     """Join tensors in one operation: emits a `Mix` where some may be on the host and others are not.
 
     in_place: the first operand is written. rank: of the result; "elementwise" derives it from the operands.
-    A 0-dim tensor on the host may join any other, except where it is written in place.
+    A 0-dim tensor on the host may join any other, except where it is written in place, or where the operation is
+    strict: its kernel takes no tensor from elsewhere at all.
     """
     tensors = tensor_operands(operands)
     for operand in tensors:
         read_pending(run, node, api, operand.value)
-    _judge(run, node, api, tensors, in_place)
+    _judge(run, node, api, tensors, in_place, strict)
     return _result(tensors, rank)
 
 
-def _judge(run: Interpreter, node: cst.CSTNode, api: str, tensors: Sequence[Operand], in_place: bool) -> None:
+def _judge(
+    run: Interpreter, node: cst.CSTNode, api: str, tensors: Sequence[Operand], in_place: bool, strict: bool
+) -> None:
     if len(tensors) < 2 or run.scene.only_host:
         return
     mixed = False
     for position, accused in enumerate(tensors):
         for alternative in accused.value.places:
-            if not alternative.place.is_host or not _accuses(run, accused, alternative, in_place and position == 0):
+            if alternative.through is not None and alternative.place.where in (Where.OF_CALLER, Where.UNKNOWN):
+                _leave_behind(run, node, api, accused, alternative, tensors)
+            if not alternative.place.is_host:
+                continue
+            if not _accuses(run, accused, alternative, in_place and position == 0, strict):
                 continue
             against = _witness(accused, alternative, tensors)
             if against is not None:
@@ -107,13 +115,31 @@ def _witness(
     return found
 
 
-def _accuses(run: Interpreter, operand: Operand, alternative: Alternative, written: bool) -> bool:
+def _leave_behind(
+    run: Interpreter,
+    node: cst.CSTNode,
+    api: str,
+    operand: Operand,
+    kept: Alternative,
+    tensors: Sequence[Operand],
+) -> None:
+    """An attribute that nobody knows the place of joins what is where the caller or the Module is."""
+    if kept.rank == 0:
+        return
+    for witness in tensors:
+        for other in witness.value.places:
+            if other.place.where in _GIVEN and other.through is None and "assumed" not in witness.value.facts:
+                run.emit(Leftover(node, run.scene, api, (operand, kept), (witness, other)), kept.through)
+                return
+
+
+def _accuses(run: Interpreter, operand: Operand, alternative: Alternative, written: bool, strict: bool) -> bool:
     value = operand.value
     if value.certainty is Certainty.GUESSED:
         return False
     if value.kind is Kind.MODULE:
         return "wrapped" not in value.facts and alternative.origin not in run.moved_elsewhere
-    return alternative.rank == 1 or (written and alternative.rank == 0)
+    return alternative.rank == 1 or strict or (written and alternative.rank == 0)
 
 
 def _correlated(a: Value, b: Value) -> bool:
@@ -222,6 +248,9 @@ def augmented(run: Interpreter, node: cst.AugAssign, left: Value, right: Value) 
 
 def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env) -> None:
     """`base[index] = value`."""
+    if type(target.value) is cst.Attribute and target.value.attr.value == "__dict__":
+        _assign_in_dict(run, target, value)
+        return
     base = run.evaluate(target.value, env)
     indices = [run.evaluate(e.slice.value, env) for e in target.slice if type(e.slice) is cst.Index]
     name = dotted(target.value)
@@ -246,6 +275,16 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
         keys[key] = value
     element = value if base.element is None and base.kind is not Kind.UNKNOWN else join(base.element, value) if base.element is not None else None
     env[name] = base.but(keys=keys or None, element=element, items=None if key is None else base.items)
+
+
+def _assign_in_dict(run: Interpreter, target: cst.Subscript, value: Value) -> None:
+    """`self.__dict__[name] = value`, which goes round what a Module does with its attributes."""
+    owner = run.frame.function.owner if run.frame.function is not None else None
+    if owner is None or dotted(target.value) != f"{run.frame.self_name}.__dict__":
+        return
+    index = target.slice[0].slice
+    key = string(index.value) if type(index) is cst.Index else None
+    run.emit(Attribute(target, run.scene, owner, key or "", value, "dict"))
 
 
 def _write_slice(run: Interpreter, target: cst.Subscript, base: Value, indices: Sequence[Value], value: Value) -> None:

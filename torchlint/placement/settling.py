@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from torchlint.placement.definitions import Function
-from torchlint.placement.events import Event, Mix
+from torchlint.placement.events import Event, Mix, Move
 from torchlint.placement.interpreter import Interpreter
-from torchlint.placement.values import Value, Where
+from torchlint.placement.values import Kind, Value, Where
 
 #: Roles of functions that others than the file's own code call.
 _CALLED_FROM_OUTSIDE = frozenset(["forward", "step", "loss"])
@@ -16,10 +18,13 @@ _CALLED_FROM_OUTSIDE = frozenset(["forward", "step", "loss"])
 def settle(run: Interpreter) -> Iterator[Event]:
     """The events of a file in program order, without those that later code refutes."""
     functions = {id(function.node): function for function in run.functions}
+    moved_at_once = set(_moved_at_once(run))
     for event in run.events.values():
         if isinstance(event, Mix):
             if event.host[1].origin in run.moved_elsewhere:
                 continue
+            if event.node in moved_at_once and event.other[1].place.where is Where.OF_CALLER:
+                continue  # who moves the result takes both operands to be on the host
             function = functions.get(id(event.scene.function))
             if function is not None:
                 passed = _passed(function, event)
@@ -27,6 +32,21 @@ def settle(run: Interpreter) -> Iterator[Event]:
                     continue
                 event.confirmed = passed == "away"
         yield event
+
+
+def _moved_at_once(run: Interpreter) -> Iterator[cst.CSTNode]:
+    """The calls and operations whose result is moved where it stands."""
+    for event in run.events.values():
+        if isinstance(event, Move) and event.moves_device:
+            node: cst.CSTNode = event.receiver
+            while True:
+                yield node
+                if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+                    node = node.func.value
+                elif isinstance(node, cst.Subscript):
+                    node = node.value
+                else:
+                    break
 
 
 def _passed(function: Function, mix: Mix) -> str:
@@ -39,6 +59,8 @@ def _passed(function: Function, mix: Mix) -> str:
 
 
 def _where(value: Value | None) -> str:
+    if value is not None and value.kind is Kind.NONE:
+        return "host"  # there is nothing to meet
     if value is None or not value.places:
         return ""
     if value.on_host:

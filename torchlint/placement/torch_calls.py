@@ -79,8 +79,10 @@ def torch_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
     if name in torch_api.MODULES:
         return _build_module(run, name, node, arguments)
     if name in torch_api.OPTIMIZERS:
-        run.emit(Build(node, run.scene, "optimizer", name, UNKNOWN, tuple(arguments.positional), arguments.values()))
-        return Value(Kind.OPTIMIZER, name=name)
+        parameters = arguments.value("params", 0) or UNKNOWN
+        value = Value(Kind.OPTIMIZER, name=name, element=element_of(parameters))
+        run.emit(Build(node, run.scene, "optimizer", name, value, tuple(arguments.positional), arguments.values()))
+        return value
     if name in torch_api.SCHEDULERS:
         return Value(Kind.SCHEDULER, name=name)
     if name.startswith(("torch.cuda.", "torch.mps.", "torch.xpu.", "torch.backends.", "torch.accelerator.")):
@@ -334,6 +336,16 @@ def _lazy_parameter(run: Interpreter, name: str, node: cst.Call, arguments: Argu
     return tensor((), Certainty.KNOWN, frozenset({"parameter", "leaf", "grad"}))
 
 
+@_api("torch.autograd.Variable", "torch.autograd.variable.Variable")
+def _variable(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    """Once a wrapper around a tensor, now the tensor itself."""
+    data = arguments.value("data", 0) or UNKNOWN
+    wants_grad = arguments.find("requires_grad", 1)
+    if data.kind is Kind.TENSOR and wants_grad is not None and words(wants_grad.node) == "True":
+        return data.but(facts=data.facts | {"grad", "leaf"})
+    return data.but(facts=data.facts - {"fresh"})
+
+
 # ---------------------------------------------------------------------- Modules
 
 
@@ -435,7 +447,9 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
         return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts | ({"assumed"} if not places else frozenset()))
     known = name in torch_api.MODULES and bool(overloads)
     me = Operand(node.func, module, "module")
-    result = mix(run, node, name.rsplit(".", 1)[-1] or "forward", [me, *operands], rank=1 if name in torch_api.ACCEPTS_DEVICE else None)
+    strict = name in torch_api.ACCEPTS_DEVICE
+    api = name.rsplit(".", 1)[-1] or "forward"
+    result = mix(run, node, api, [me, *operands], strict=strict, rank=1 if strict else None)
     places = result.places
     if not known:
         # Nobody knows what comes back; what does, lives where the Module is.
@@ -635,6 +649,10 @@ def bound_operands(
     flags = [_is_tensor(o.value) for o in arguments.positional]
     named = {k: _is_tensor(o.value) for k, o in arguments.named.items()}
     binding = torch_api.bind(overloads, flags, named) if overloads else None
+    if binding is None and "out" in named:
+        rest = Arguments(arguments.positional, {k: o for k, o in arguments.named.items() if k != "out"})
+        given = bound_operands(run, name, overloads, rest)
+        return [*given[0], arguments.named["out"]], given[1], given[2]
     if binding is None:
         return [o for o in arguments.positional if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)] if not overloads else [], [], None
     exempt = {*torch_api.ON_CPU.get(name, ()), *torch_api.CPU_ALLOWED.get(name, ())}
@@ -715,7 +733,9 @@ def _operation(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
         return NUMBER
     in_place = last.endswith("_") and bool(operands)
     unknown = any(o.value.kind is Kind.UNKNOWN for o in operands)
-    result = mix(run, node, last, operands, in_place=in_place, rank=_rank_of_operation(name, operands, binding))
+    strict = is_strict(last, binding)
+    rank = _rank_of_operation(name, operands, binding)
+    result = mix(run, node, last, operands, in_place=in_place, strict=strict, rank=rank)
     if unknown and result.on_host:
         # The other operand may be a tensor elsewhere.
         result = result.at(())
@@ -732,6 +752,17 @@ def _operation(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
 
 
 _JOINING = frozenset(["torch.cat", "torch.stack", "torch.concat", "torch.concatenate", "torch.vstack", "torch.hstack", "torch.dstack"])
+
+
+#: Functions that take 0-dim tensors from the host although torch does not call them elementwise.
+_LENIENT = frozenset("stack sum cat concat concatenate vstack hstack dstack".split())
+
+
+def is_strict(last: str, binding: Binding | None) -> bool:
+    """Whether an operation takes no tensor from elsewhere, not even a 0-dim one from the host."""
+    if binding is None or last in _LENIENT or "loss" in last or "entropy" in last:
+        return False
+    return not binding.overload.elementwise
 
 
 def _rank_of_operation(name: str, operands: Sequence[Operand], binding: Binding | None) -> int | None | str:

@@ -18,6 +18,8 @@ _OF_DEVICES = frozenset(
     "to cuda cpu device is_cuda type_as new_zeros new_ones new_full new_tensor new_empty xpu mps npu hpu get_device"
     " prepare Accelerator accelerator set_default_device set_default_tensor_type Fabric Trainer LightningModule".split()
 )
+#: Attributes by which code follows the device of a tensor.
+_ASKING = frozenset("device type_as new_zeros new_ones new_full new_tensor new_empty is_cuda get_device".split())
 #: Functions that training runs, by the names that frameworks call.
 _TRAINING = ("forward", "training_step", "loss", "compute_loss")
 #: Methods of so many things that the name alone does not say which one is called.
@@ -80,6 +82,7 @@ class FileUsage:
         self._around: dict[int, cst.CSTNode] = {}
         self.torch_names: set[str] = {"torch"}
         self.sets_default_device = False
+        self.star_imports = False
         self.mentions: set[str] = set()
         self.named: defaultdict[str, list[int]] = defaultdict(list)
         self._trained: set[int] | None = None
@@ -137,11 +140,19 @@ class FileUsage:
                 for scope in self.named.get(called.rpartition(".")[2], ()):
                     callers[scope].add(caller)
         setup = {scope for scope, name in names.items() if name == "__init__"}
+        helpers = {s for s in callers if not names[s].startswith("__") and names[s] not in _TRAINING}
         while True:
-            more = {s for s, by in callers.items() if s not in setup and by - {s} and by - {s} <= setup}
+            more = {s for s in helpers - setup if callers[s] - {s} and callers[s] - {s} <= setup}
             if not more:
                 return setup
             setup |= more
+
+    @property
+    def is_device_aware(self) -> bool:
+        """Whether some function of the file asks a tensor where it is, or creates beside one."""
+        return any(
+            used & _ASKING for scope, usage in self.scopes.items() if scope for used in usage.attributes.values()
+        )
 
     @property
     def is_host_only(self) -> bool:
@@ -177,6 +188,8 @@ class FileUsage:
             for alias in node.names:
                 if (dotted(alias.name) or "").split(".")[0] == "torch":
                     self.torch_names.add(alias.asname.name.value if alias.asname else "torch")  # type: ignore[union-attr]
+        elif type(node) is cst.ImportFrom and isinstance(node.names, cst.ImportStar):
+            self.star_imports = True
         elif type(node) is cst.ImportFrom and node.module is not None and not isinstance(node.names, cst.ImportStar):
             if (dotted(node.module) or "").split(".")[0] == "torch" and not node.relative:
                 for alias in node.names:
@@ -226,7 +239,7 @@ class FileUsage:
             root = root.value
         of_torch = type(root) is cst.Name and root.value in self.torch_names
         if name is not None and name.endswith(("set_default_device", "set_default_tensor_type")):
-            self.sets_default_device = True
+            self.sets_default_device = self.sets_default_device or not _is_host_type(node)
         for position, arg in enumerate(node.args):
             value = arg.value
             if arg.star == "**":
@@ -404,6 +417,14 @@ def _counts(iterable: cst.BaseExpression) -> bool:
     """Whether the first thing that a loop binds is a count."""
     name = words(iterable).split("(")[0].rsplit(".", 1)[-1]
     return type(iterable) is cst.Call and name in ("enumerate", "range", "trange", "count")
+
+
+def _is_host_type(node: cst.Call) -> bool:
+    """Whether `set_default_tensor_type` is given a type of the CPU, which leaves new tensors on the host."""
+    if not node.args or not words(node.func).endswith("set_default_tensor_type"):
+        return False
+    text = words(node.args[0].value).strip("\"'")
+    return text.endswith("Tensor") and "." in text and "cuda" not in text
 
 
 _READERS: dict[type, Any] = {

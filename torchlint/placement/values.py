@@ -131,7 +131,8 @@ class Value:
     places: the alternatives; empty means that nothing is known.
     element: what iterating gives; items: what each position holds; keys: what each string key holds.
     ref: the Function or Class of the project that it is, or is an instance of.
-    name: the qualified API name, the text of a string literal, a device type or a dtype.
+    name: the qualified API name, the text of a string literal, a device type or a dtype; of a Module's parameter, the
+        Module's name in the code.
     facts: words from a small vocabulary:
         fresh      a copy that a move made, nothing else refers to it
         parameter  an nn.Parameter, or registered state of a Module
