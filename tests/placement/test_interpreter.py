@@ -85,3 +85,31 @@ def test_chains_of_operators_and_of_elif_are_walked_without_recursion() -> None:
     except Exception:  # LibCST itself may refuse such a chain
         return
     assert observe(module, "m.py").failures == []
+
+
+_WRAPPED = """
+    import torch
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(10, 5)
+        def forward(self, x):
+            return self.layer(x)
+
+    def step(rank):
+        model = Net().to(rank)
+        model = {wrapped}
+        labels = torch.randn(20, 5, device=rank)
+        return nn.functional.mse_loss(model(torch.randn(20, 10)), labels)
+"""
+
+
+def test_a_wrapper_that_moves_its_inputs_mixes_nothing_in_the_module_that_it_wraps() -> None:
+    assert not mixes(_WRAPPED.format(wrapped="DDP(model, device_ids=[rank])"))
+
+
+def test_without_the_wrapper_the_same_input_is_mixed() -> None:
+    assert mixes(_WRAPPED.format(wrapped="model"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import libcst as cst
 
@@ -197,6 +198,8 @@ def call_module(run: Interpreter, module: Value, node: cst.Call, arguments: Argu
     cls = module.ref
     if isinstance(cls, Class):
         forward = cls.method("forward")
+        if "wrapped" in module.facts:
+            arguments = _moved_inputs(module, arguments)
         if forward is not None and forward.state != "running":
             operands = [Operand(node.func, module, "module"), *arguments.operands()]
             if module.places and not _self_placed(module):
@@ -212,6 +215,21 @@ def call_module(run: Interpreter, module: Value, node: cst.Call, arguments: Argu
         if forward is not None:
             return UNKNOWN
     return module_forward(run, module, node, arguments, env)
+
+
+def _moved_inputs(module: Value, arguments: Arguments) -> Arguments:
+    """The arguments as a Module gets them through a wrapper that moves its inputs: where the Module is."""
+
+    def moved(operand: Operand) -> Operand:
+        value = operand.value
+        return replace(operand, value=value.at(module.places)) if value.kind is Kind.TENSOR and value.places else operand
+
+    return Arguments(
+        [moved(o) for o in arguments.positional],
+        {name: moved(o) for name, o in arguments.named.items()},
+        [moved(o) for o in arguments.starred],
+        arguments.unpacked,
+    )
 
 
 def _self_placed(module: Value) -> bool:
