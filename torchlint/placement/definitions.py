@@ -80,7 +80,7 @@ class Class:
     """A class: its bases, its methods, and what its attributes hold over all methods."""
 
     __slots__ = (
-        "assigned_in", "attributes", "bases", "class_env", "guards", "judged", "kind_names", "looks_like_module", "methods", "node", "registered",
+        "_is_module", "_lineage", "assigned_in", "attributes", "bases", "class_env", "guards", "judged", "kind_names", "looks_like_module", "methods", "node", "registered",
         "run", "state", "targets",
     )  # fmt: skip
 
@@ -102,6 +102,8 @@ class Class:
         #: A base is not seen, and the class uses what only a Module has.
         self.looks_like_module = False
         self.kind_names = frozenset(self._qualified_bases())
+        self._lineage: tuple[Class, ...] = ()
+        self._is_module = any(is_module_base(n) for n in self.kind_names)
 
     @property
     def name(self) -> str:
@@ -116,8 +118,10 @@ class Class:
                 names.add(base.name)
         return names
 
-    def lineage(self) -> list[Class]:
+    def lineage(self) -> tuple[Class, ...]:
         """The class and its bases within the project, nearest first, each once."""
+        if self._lineage:
+            return self._lineage
         seen: list[Class] = []
         queue: list[Class] = [self]
         while queue:
@@ -126,7 +130,8 @@ class Class:
                 continue
             seen.append(cls)
             queue.extend(b.ref for b in cls.bases if isinstance(b.ref, Class))
-        return seen
+        self._lineage = tuple(seen)
+        return self._lineage
 
     def method(self, name: str) -> Function | None:
         for cls in self.lineage():
@@ -154,9 +159,7 @@ class Class:
 
     @property
     def is_module(self) -> bool:
-        if any(is_module_base(n) for n in self.kind_names):
-            return True
-        return any(c.looks_like_module for c in self.lineage())
+        return self._is_module or any(c.looks_like_module for c in self.lineage())
 
     @property
     def is_known_module(self) -> bool:

@@ -15,6 +15,8 @@ MOST_ALTERNATIVES = 6
 class Kind(enum.Enum):
     """What sort of thing a value is. What is not handled is UNKNOWN, never TENSOR."""
 
+    __hash__ = object.__hash__  # Enum's own is a Python function, and kinds are looked up all the time
+
     TENSOR = "tensor"
     MODULE = "module"
     OPTIMIZER = "optimizer"
@@ -52,6 +54,8 @@ class Certainty(enum.IntEnum):
 
 
 class Where(enum.Enum):
+    __hash__ = object.__hash__
+
     HOST = "host"
     NAMED = "named"
     OF_CALLER = "of caller"
@@ -215,8 +219,12 @@ class Value:
     def but(self, **changes: Any) -> Value:
         """A copy in which some fields differ."""
         new = Value.__new__(Value)
-        for field in Value.__slots__:
-            setattr(new, field, changes[field] if field in changes else getattr(self, field))
+        # Written out, since this is called for every second operation.
+        new.kind, new.places, new.certainty = self.kind, self.places, self.certainty
+        new.element, new.items, new.keys = self.element, self.items, self.keys
+        new.ref, new.name, new.facts, new.tests = self.ref, self.name, self.facts, self.tests
+        for field, value in changes.items():
+            setattr(new, field, value)
         return new
 
     def at(self, places: tuple[Alternative, ...]) -> Value:
@@ -312,9 +320,9 @@ def join(a: Value | None, b: Value | None) -> Value:
         return a if b is None and a is not None else b if b is not None else UNKNOWN
     if a is b:
         return a
-    kind = _join_kinds(a, b)
-    if a.same(b) and a.element is b.element and a.items is b.items and a.keys is b.keys and a.ref is b.ref:
+    if a.element is b.element and a.items is b.items and a.keys is b.keys and a.ref is b.ref and a.same(b):
         return a
+    kind = a.kind if a.kind is b.kind else _join_kinds(a, b)
     name = a.name if a.name == b.name else None
     if kind is Kind.API and name is None:
         kind = Kind.UNKNOWN
