@@ -150,7 +150,7 @@ def test_a_dangling_link_is_left_to_the_reader_if_named(tmp_path: Path) -> None:
     assert found(tmp_path, "gone.py") == ["gone.py"]
 
 
-def test_a_folder_that_may_not_be_listed_is_passed_over(
+def test_a_folder_that_may_not_be_listed_is_left_to_the_reader_to_tell_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(tmp_path, "a.py", "locked/b.py")
@@ -162,4 +162,5 @@ def test_a_folder_that_may_not_be_listed_is_passed_over(
         return real(folder)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    assert found(tmp_path) == ["a.py"]
+    assert found(tmp_path) == ["a.py", "locked"]
+    assert found(tmp_path, exclude=("locked/",)) == ["a.py"]

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -183,3 +184,13 @@ def test_a_damaged_memory_only_costs_time(house: Settings, tmp_path: Path) -> No
     outcome = check(house, sources, cache=True)
     assert outcome.cached == 0
     assert found(outcome) == ["a.py:1 HSE001"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_read_once(house: Settings, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.py"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("banned\n",), daemon=True)
+    writer.start()
+    assert found(check(house, [Source("pipe.py", str(pipe))])) == ["pipe.py:1 HSE001"]
+    writer.join(10)

@@ -141,15 +141,18 @@ def find_files(
 
 
 def _walk(top: str, excludes: Excludes, suffixes: tuple[str, ...]) -> Iterator[str]:
-    """The files below `top` that are neither excluded nor ignored, folder by folder."""
+    """The files below `top` that are neither excluded nor ignored, folder by folder; folders that can't be listed."""
     pending = [(top, _ignores_above(top))]
     while pending:
         folder, ignores = pending.pop()
         try:
             with os.scandir(folder) as listing:
                 entries = list(listing)
+        except PermissionError:
+            yield folder  # so that the run tells of it: nobody may take what wasn't looked at for clean
+            continue
         except OSError:
-            continue  # a folder that may not be listed holds nothing that could be checked
+            continue  # gone since its parent was listed
         names = {entry.name for entry in entries}
         if folder != top and "pyvenv.cfg" in names:
             continue  # a virtual environment, whatever it is called

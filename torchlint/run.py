@@ -52,6 +52,8 @@ class _Task(NamedTuple):
     options: CheckOptions
     mode: Mode
     unsafe: bool
+    #: What a pipe gave, which can't be read a second time.
+    data: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -235,11 +237,13 @@ def _run_task(task: _Task) -> Checked:
     from torchlint.findings import FileError, FileResult
 
     path = task.source.path
-    try:
-        with open(task.source.file, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        return _unreadable(path, error)
+    data = task.data
+    if data is None:
+        try:
+            with open(task.source.file, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            return _unreadable(path, error)
     try:
         checked, fixed = check_bytes(data, task.source, task.options, task.mode, task.unsafe)
     except Exception as error:
@@ -301,7 +305,8 @@ def check_files(
             if known is not None:
                 done[index] = known
                 continue
-        tasks[index] = _Task(source, plan.options(source.file), mode, unsafe)
+        again = None if os.path.isfile(source.file) else data
+        tasks[index] = _Task(source, plan.options(source.file), mode, unsafe, again)
         size += len(data)
     cached = sum(1 for index in keys if index in done)
     processes = _processes(jobs, len(tasks), size)

@@ -378,8 +378,8 @@ class Catalogue:
         prefix = wanted.upper()
         codes = frozenset(code for code in self.rules if prefix and code.startswith(prefix))
         if not codes:
-            known = [*self.rules, *self._by_name, "ALL"]
-            raise SettingsError(f"{where}: unknown rule `{selector}`{did_you_mean(selector, known)}")
+            near = did_you_mean(selector, [*self.rules, *self._by_name, "ALL"])
+            raise SettingsError(f"{where}: unknown rule `{selector}`{near or '; `torchlint --rules` lists them'}")
         return len(prefix), codes
 
     def select(self, layers: Sequence[Selection]) -> frozenset[str]:
