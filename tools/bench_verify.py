@@ -68,8 +68,9 @@ def measure(pool: Pool, name: str, requests: list[Request]) -> None:
     inside = sum(a.seconds for a in answers) / len(answers) * 1e3
     peak = max(a.megabytes for a in answers)
     print(
-        f"{name}: {wall:.0f} ms a replay, {cpu:.0f} ms of processor time, {inside:.0f} ms in the code, peak {peak:.0f} MB"
+        f"{name}: {wall:.0f} ms a replay, {cpu:.0f} ms of processor time, {inside:.0f} ms of it in the code"
     )
+    print(f"  peak memory of a child: {peak:.0f} MB")
 
 
 def _pid(pool: Pool) -> int:

@@ -193,6 +193,36 @@ def one_hot(d: str) -> Any:
 
 
 @right
+def lazy_modules(d: str) -> Any:
+    model = nn.Sequential(nn.LazyConv1d(2, 3), nn.LazyBatchNorm1d(), nn.Flatten(), nn.LazyLinear(3)).to(d)
+    model(torch.ones(2, 1, 8, device=d))
+    return fit(model, torch.optim.SGD, torch.randn(2, 1, 8, device=d), lambda o: o.pow(2).mean())
+
+
+@right
+def sparse_gradients(d: str) -> Any:
+    table = nn.Embedding(6, 3, sparse=True).to(d)
+    optimizer = torch.optim.SparseAdam(table.parameters(), lr=0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        table(torch.tensor([1, 4, 1], device=d)).pow(2).sum().backward()
+        optimizer.step()
+    return table.weight.tolist()
+
+
+@right
+def scripted(d: str) -> Any:
+    model = torch.jit.script(nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Dropout(0.5))).to(d).eval()
+    return model(torch.ones(1, 3, device=d)).tolist()
+
+
+@right
+def low_rank(d: str) -> Any:
+    u, s, v = torch.svd_lowrank(torch.randn(6, 4, device=d), q=2)
+    return (u.device.type == torch.device(d).type, (u @ s.diag() @ v.T).shape)
+
+
+@right
 def lbfgs(d: str) -> Any:
     model, x = nn.Linear(3, 1).to(d), torch.randn(6, 3, device=d)
     optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4)

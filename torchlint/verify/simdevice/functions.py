@@ -360,20 +360,19 @@ class FunctionMode(TorchFunctionMode):
             self._sim.unwaited -= 1
 
     def _ctc_loss(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """The lengths may live on the host.
+        """Lengths may live on the host: the kernel takes them along, so that what is computed with them agrees.
 
-        The kernel takes them along, so that what is computed with them agrees.
+        Those on the device are read by the host first.
         """
         device = self._device(args[0])
-        moved = [
-            self._taken_along(a, device) if i in (2, 3) and isinstance(a, T) else a
-            for i, a in enumerate(args)
-        ]
-        kwargs = {
-            k: self._taken_along(v, device) if k.endswith("_lengths") and isinstance(v, T) else v
-            for k, v in kwargs.items()
-        }
-        return self._call(func, tuple(moved), kwargs)
+        named = {k: v for k, v in kwargs.items() if k.endswith("_lengths") and isinstance(v, T)}
+        placed = {i: a for i, a in enumerate(args) if i in (2, 3) and isinstance(a, T)}
+        for lengths in (*named.values(), *placed.values()):
+            if is_accelerator(self._device(lengths)):
+                self._sim.report_sync(self._sim.api, [self._sim.places.of(lengths)])
+        moved = tuple(self._taken_along(a, device) if i in placed else a for i, a in enumerate(args))
+        kwargs.update({k: self._taken_along(v, device) for k, v in named.items()})
+        return self._unwaited(func, moved, kwargs)
 
     def _taken_along(self, tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
         with self._sim.quiet():

@@ -14,6 +14,8 @@ from types import ModuleType
 from typing import Any
 
 import torch
+import torch._lobpcg
+import torch._lowrank
 import torch.amp.autocast_mode
 import torch.nn.functional
 import torch.nn.init
@@ -34,9 +36,11 @@ parse_to = torch._C._nn._parse_to
 
 @functools.cache
 def prepare() -> None:
-    """Import what torch imports at its first optimizer step: that module takes stock of torch, and of no patches."""
+    """Before the first patch: import what torch imports at its first optimizer step and what takes stock of torch then."""
     with contextlib.suppress(ImportError):
         importlib.import_module("torch._dynamo")
+    # The compiler of TorchScript knows the functions that `open_composites` replaces.
+    importlib.import_module("torch.jit._builtins")._register_builtin(_never, "aten::has_torch_function")
 
 
 @contextlib.contextmanager
@@ -72,7 +76,7 @@ def is_active(mode: torch.overrides.TorchFunctionMode) -> bool:
 
 def composite_modules() -> list[ModuleType]:
     """Modules of Python functions that torch hands to a function mode whole, hiding the calls inside them."""
-    return [torch.nn.functional, torch.functional, torch.nn.init]
+    return [torch.nn.functional, torch.functional, torch.nn.init, torch._lowrank, torch._lobpcg]
 
 
 @contextlib.contextmanager

@@ -72,6 +72,10 @@ def storage_of(tensor: torch.Tensor) -> Any:
     """The storage behind a tensor, through wrappers of `torch.func` and sparse layouts."""
     try:
         return tensor.untyped_storage()
+    except ValueError:
+        # Parameters of lazy modules refuse to be asked until they have a shape.
+        with torch._C.DisableTorchFunction():
+            return tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):
         inner: Any = tensor
         while torch._C._functorch.is_functorch_wrapped_tensor(inner):

@@ -148,7 +148,8 @@ class Reports:
         """
         if self.silent:
             return
-        detail = {"elements": tensor.numel()}
+        with torch._C.DisableTorchFunction():  # parameters of lazy modules refuse to be asked otherwise
+            detail = {"elements": tensor.numel()}
         self.recorder.add(
             "copy",
             self.api or api,

@@ -112,7 +112,11 @@ class SimDevice(Reports):
     def copied(self, tensor: torch.Tensor, place: Place) -> torch.Tensor:
         """A tagged copy, without an event."""
         with self.quiet():
-            out = tensor.clone()
+            if torch.nn.parameter.is_lazy(tensor):
+                with torch._C.DisableTorchFunction():
+                    out = tensor.clone().as_subclass(type(tensor))
+            else:
+                out = tensor.clone()
         self.places.put(out, place)
         return out
 

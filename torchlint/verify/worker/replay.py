@@ -35,7 +35,8 @@ _TAIL = 4000
 _GAPS = (
     "not compiled with CUDA enabled",
     "not compiled with XPU enabled",
-    "not linked with support for mps",
+    "not linked with support for",
+    "raw Tensor object is already associated",
     "Cannot access accelerator device",
     "not implemented for 'Half'",
     "module 'torch._C' has no attribute '_cuda",

@@ -110,12 +110,12 @@ def answer(request: Mapping[str, Any], directory: str, *, guarded: Any = None) -
     limits = request.get("limits") or {}
     os.environ.update(TMPDIR=directory, HOME=directory, TEMP=directory, TMP=directory)
     tempfile.tempdir = None
-    hook, layers = guarded or install(
-        directory,
-        readable_folders(),
-        (),
-        Limits(**{k: limits[k] for k in ("wall", "cpu", "memory") if k in limits}),
-    )
+    allowed = {k: limits[k] for k in ("wall", "cpu", "memory") if k in limits}
+    if (request.get("device") or {}).get("how") == "real":
+        wake_accelerator()
+        # Drivers reserve address space by the terabyte.
+        allowed["memory"] = 0
+    hook, layers = guarded or install(directory, readable_folders(), (), Limits(**allowed))
     hook.allow(
         [
             *(request.get("imports") or []),
@@ -131,6 +131,17 @@ def answer(request: Mapping[str, Any], directory: str, *, guarded: Any = None) -
         answered = {"status": "raised", "exception": {"type": "WorkerError", "message": message, "gap": True}}
     answered.update(id=request.get("id"), denied=hook.refused[before:], layers=layers, megabytes=_megabytes())
     return answered
+
+
+def wake_accelerator() -> None:
+    """Use the accelerator once: its driver opens devices and loads libraries, which the guard rails would not let."""
+    import torch
+
+    kind = _accelerator()
+    if kind is not None:
+        x = torch.ones(1, 1, 4, 4, device=kind, requires_grad=True)
+        loss: Any = torch.nn.functional.conv2d(x, x).matmul(torch.ones(1, 1, device=kind)).sum()
+        loss.backward()
 
 
 def readable_folders() -> list[str]:
