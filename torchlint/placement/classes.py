@@ -204,7 +204,10 @@ def instance_attribute(run: Interpreter, base: Value, name: str, node: cst.Attri
         for known in cls.lineage():
             if name in known.class_env:
                 return known.class_env[name]
-        return _unassigned(base, cls, name, node)
+        heir = _heir_with(run, cls, name)
+        if heir is None:
+            return _unassigned(base, cls, name, node)
+        cls, found = heir, (heir, heir.attributes[name])
     holder, value = found
     if holder.is_module and name in holder.registered and not _is_being_built(run, holder):
         value = _registered_value(holder, value)
@@ -213,6 +216,21 @@ def instance_attribute(run: Interpreter, base: Value, name: str, node: cst.Attri
         # Another method writes it: who runs first is not known.
         return Value(value.kind, _without_host(value), min(value.certainty, Certainty.INFERRED), ref=value.ref, name=value.name, facts=value.facts - {"fresh"}, tests=value.tests)
     return at_instance(_through(value, holder.targets.get(name)), base)
+
+
+def _heir_with(run: Interpreter, cls: Class, name: str) -> Class | None:
+    """The class of the file that inherits from a class and gives it an attribute, if it is the only one."""
+    if cls.heirs is None:
+        cls.heirs = [c for c in run.classes if c is not cls and cls in c.lineage()]
+    found: Class | None = None
+    for heir in cls.heirs:
+        if heir.state == "new":
+            start_analysis(heir)
+        if name in heir.attributes:
+            if found is not None:
+                return None
+            found = heir
+    return found
 
 
 def _through(value: Value, target: cst.CSTNode | None, depth: int = 0) -> Value:

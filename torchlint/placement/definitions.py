@@ -80,7 +80,7 @@ class Class:
     """A class: its bases, its methods, and what its attributes hold over all methods."""
 
     __slots__ = (
-        "_is_module", "_lineage", "assigned_in", "attributes", "bases", "class_env", "guards", "judged", "kind_names", "looks_like_module", "methods", "node", "registered",
+        "_is_module", "_lineage", "assigned_in", "attributes", "bases", "class_env", "guards", "heirs", "judged", "kind_names", "looks_like_module", "methods", "node", "registered",
         "run", "state", "targets",
     )  # fmt: skip
 
@@ -99,6 +99,8 @@ class Class:
         self.guards: frozenset[str] = frozenset()
         self.state = "new"
         self.judged = False
+        #: The classes of the file that inherit from it, once somebody asked.
+        self.heirs: list[Class] | None = None
         #: A base is not seen, and the class uses what only a Module has.
         self.looks_like_module = False
         self.kind_names = frozenset(self._qualified_bases())

@@ -26,7 +26,7 @@ from torchlint.placement.interpreter import (
 )
 from torchlint.placement.operations import augmented
 from torchlint.placement.scene import Scene
-from torchlint.placement.syntax import assigned_names, children, dotted, mentions, words
+from torchlint.placement.syntax import assigned_names, children, descendants, dotted, mentions, words
 from torchlint.placement.values import (
     NONE,
     UNKNOWN,
@@ -215,11 +215,12 @@ _OF_THE_LOOP_AROUND = frozenset(["periodic", "between", "first", "several"])
 
 def _rebound_loop_variable(run: Interpreter, loop: cst.For) -> None:
     """Mark `for t in xs: …; t = t.to(d)` where nothing reads `t` afterwards: what is iterated over keeps the old one."""
-    last: cst.CSTNode = loop
+    names = set(assigned_names(loop.target))
+    last: cst.CSTNode | None = loop
     while isinstance(last, cst.For | cst.If):
-        if type(last.body) is not cst.IndentedBlock or not last.body.body or last.orelse is not None:
+        if type(last.body) is not cst.IndentedBlock or last.orelse is not None:
             return
-        last = last.body.body[-1]
+        last = next((s for s in reversed(last.body.body) if _speaks_of(s, names)), None)
     if type(last) is not cst.SimpleStatementLine or type(last.body[-1]) is not cst.Assign:
         return
     assignment = last.body[-1]
@@ -229,11 +230,15 @@ def _rebound_loop_variable(run: Interpreter, loop: cst.For) -> None:
     if type(value) is not cst.Call or type(value.func) is not cst.Attribute:
         return
     name = target.value
-    if dotted(value.func.value) != name or name not in assigned_names(loop.target):
+    if dotted(value.func.value) != name or name not in names:
         return
     scope = run.frame.function.node.body if run.frame.function is not None else run.module
     if not _occurs_outside(scope, name):
         run.move_uses[value] = Use.LOOP_VARIABLE
+
+
+def _speaks_of(node: cst.CSTNode, names: set[str]) -> bool:
+    return any(type(n) is cst.Name and n.value in names for n in descendants(node))
 
 
 def _occurs_outside(node: cst.CSTNode, name: str) -> bool:
@@ -364,8 +369,6 @@ def match(run: Interpreter, node: cst.Match, env: Env) -> Outcome | None:
 
 
 def _captured(pattern: cst.CSTNode) -> list[str]:
-    from torchlint.placement.syntax import descendants
-
     names = []
     for node in descendants(pattern):
         if type(node) in (cst.MatchAs, cst.MatchStar) and node.name is not None:  # type: ignore[attr-defined]
