@@ -89,6 +89,11 @@ class TestPool:
         assert sorted(answers) == list(range(7))
         assert [answers[i].stdout for i in range(6)] == [f"{i}\n" for i in range(6)]
 
+    def test_answers_that_nobody_waited_for_are_not_taken_for_others(self, pool: Pool) -> None:
+        slow = Request("import time\ntime.sleep(0.3)\nprint('slow')")
+        next(iter(pool.replay([Request("print('fast')"), slow])))
+        assert [a.stdout for _, a in pool.replay([Request("print('next')")] * 3)] == ["next\n"] * 3
+
     def test_replays_run_beside_each_other(self, pool: Pool) -> None:
         list(pool.replay([Request("x = 1")]))
         started = time.monotonic()

@@ -165,6 +165,7 @@ class _Server:
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._served = 0
+        self._last_id = 0
         self.greeting: dict[str, Any] = {}
         self._start()
 
@@ -233,27 +234,28 @@ class _Server:
 
     def _run_forking(self, waiting: list[tuple[int, Request]]) -> Iterator[tuple[int, dict[str, Any]]]:
         """Keep as many under way as the server takes, until none waits or the server dies."""
-        under_way: dict[int, float] = {}
+        under_way: dict[int, tuple[int, float]] = {}
         while waiting or under_way:
             while waiting and len(under_way) < self._jobs and self._process is not None:
                 index, request = waiting.pop(0)
-                under_way[index] = time.monotonic() + request.limits.wall + _PATIENCE
-                self._send(index, request)
-            line = self._next_line(min(under_way.values()) - time.monotonic())
+                deadline = time.monotonic() + request.limits.wall + _PATIENCE
+                under_way[self._send(request)] = (index, deadline)
+            line = self._next_line(min(deadline for _, deadline in under_way.values()) - time.monotonic())
             if line is None:
                 status = "crashed" if self._dead() else "timed out"
                 self._kill()
-                for index in under_way:
+                for index, _ in under_way.values():
                     yield index, {"status": status, "stderr": "the worker itself had to be ended"}
                 return
             message = json.loads(line)
-            index = int(message["id"])
-            if under_way.pop(index, None) is not None:
+            # What a caller did not wait for is nobody's answer any more.
+            awaited = under_way.pop(int(message["id"]), None)
+            if awaited is not None:
                 self._served += 1
-                yield index, message
+                yield awaited[0], message
 
     def _run_one(self, index: int, request: Request) -> tuple[int, dict[str, Any]]:
-        self._send(index, request)
+        self._send(request)
         line = self._next_line(request.limits.wall + _PATIENCE)
         if line is None:
             status = "crashed" if self._dead() else "timed out"
@@ -265,13 +267,16 @@ class _Server:
         message: dict[str, Any] = json.loads(line)
         return index, message
 
-    def _send(self, index: int, request: Request) -> None:
+    def _send(self, request: Request) -> int:
+        """Hand a request to the process; gives the id that its answer will have."""
         assert self._process is not None
         assert self._process.stdin is not None
-        data = json.dumps(request.to_json(index)).encode() + b"\n"
+        self._last_id += 1
+        data = json.dumps(request.to_json(self._last_id)).encode() + b"\n"
         with contextlib.suppress(OSError):
             self._process.stdin.write(data)
             self._process.stdin.flush()
+        return self._last_id
 
     def _dead(self) -> bool:
         """Whether the process has ended, or is about to: its output has."""

@@ -36,7 +36,7 @@ parse_to = torch._C._nn._parse_to
 
 @functools.cache
 def prepare() -> None:
-    """Before the first patch: import what torch imports at its first optimizer step and what takes stock of torch then."""
+    """Before the first patch: import what torch imports at its first optimizer step, to take stock of itself."""
     with contextlib.suppress(ImportError):
         importlib.import_module("torch._dynamo")
     # The compiler of TorchScript knows the functions that `open_composites` replaces.

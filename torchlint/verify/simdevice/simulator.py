@@ -111,8 +111,9 @@ class SimDevice(Reports):
 
     def copied(self, tensor: torch.Tensor, place: Place) -> torch.Tensor:
         """A tagged copy, without an event."""
+        lazy: bool = torch.nn.parameter.is_lazy(tensor)
         with self.quiet():
-            if torch.nn.parameter.is_lazy(tensor):
+            if lazy:
                 with torch._C.DisableTorchFunction():
                     out = tensor.clone().as_subclass(type(tensor))
             else:
