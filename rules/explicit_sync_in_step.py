@@ -10,12 +10,15 @@ from torchlint.rule import NodeEdit, NodeFix, Report, RuleContext
 from torchlint.waits import WaitRule
 
 
+_APIS = frozenset(["synchronize", "empty_cache"])
+
+
 class ExplicitSyncInStep(WaitRule):
     """The host waits for all device work, or gives memory back, in every training step.
 
     What it does
         Finds `torch.cuda.synchronize()`, `torch.cuda.empty_cache()` and their like in code that runs for every
-        batch. Silent for a `synchronize` in a function that takes times.
+        batch. Silent in functions that take times.
 
     Why it matters
         PyTorch keeps the order of device work by itself; a `synchronize` adds nothing but a wait. Memory that
@@ -65,7 +68,8 @@ class ExplicitSyncInStep(WaitRule):
         self._timed: set[int] = set()
 
     def on_sync(self, sync: Sync) -> Iterator[Report]:
-        if sync.api in ("synchronize", "empty_cache") and sync.scene.every_step:
+        # An optimizer that computes on the host has to wait for what it computes with.
+        if sync.api in _APIS and sync.scene.every_step and sync.scene.role != "optimizer":
             self._waits.append(sync)
         return iter(())
 
@@ -74,8 +78,8 @@ class ExplicitSyncInStep(WaitRule):
 
     def finish(self) -> Iterator[Report]:
         for sync in self._waits:
-            # Device work can't be timed without waiting for it.
-            if not (self.measures or (sync.api == "synchronize" and id(sync.scene.function) in self._timed)):
+            # Device work can't be timed without waiting for it, nor memory measured that is not given back.
+            if not self.measures and id(sync.scene.function) not in self._timed:
                 yield self.report(sync)
 
     def message(self, sync: Sync) -> str:

@@ -16,8 +16,8 @@ class GraphKeptAlive(Rule):
 
     What it does
         Finds losses that a training step adds to a sum, appends to a list or hands to a meter which does so,
-        without cutting them off the autograd graph. Silent where backward runs on the sum itself, and where the
-        sum begins anew in every step.
+        without cutting them off the autograd graph, and Modules that add what `forward` computes to their own state.
+        Silent where backward runs on the sum itself, and where the sum begins anew in every step.
 
     Why it matters
         A tensor that requires grad refers to the graph that computed it. A sum over an epoch refers to the graphs
@@ -63,10 +63,14 @@ class GraphKeptAlive(Rule):
     def on_accumulate(self, kept: Accumulate) -> Iterator[Report]:
         source = self.context.code(kept.kept)
         message = f"`{kept.into}` keeps `{source}` with its autograd graph, so that no step's graph is freed"
+        if kept.how == "state":
+            message = f"`{kept.into}` keeps the graph of `{source}`: from the second step on, backward runs into the first"
         sure = weakest(Confidence.LIKELY, confidence_of(kept.value.certainty))
         yield self.finding(kept, message, confidence=sure, fix=self._fix(kept.kept, source))
 
-    def _fix(self, kept: cst.BaseExpression, source: str) -> NodeFix:
+    def _fix(self, kept: cst.BaseExpression, source: str) -> NodeFix | None:
+        if isinstance(kept, cst.List | cst.Tuple | cst.Dict):
+            return None
         whole = isinstance(kept, cst.Name | cst.Attribute | cst.Call | cst.Subscript) or bool(kept.lpar)
         text = f"{source}.detach()" if whole else f"({source}).detach()"
         return NodeFix(f"keep `{text}`", Safety.UNSAFE, (NodeEdit(kept, "replace", text),))

@@ -66,6 +66,8 @@ class HiddenSync(WaitRule):
 
     def confidence(self, sync: Sync) -> Confidence:
         sure = super().confidence(sync)
+        if sync.api in _CHECKING:
+            return weakest(sure, Confidence.POSSIBLE)
         if sync.api in _DYNAMIC and not (sync.scene.hot or sync.scene.role == "step"):
             # The shape of what follows depends on the values; whether a layer can do without is for its author.
             return weakest(sure, Confidence.POSSIBLE)
@@ -83,6 +85,10 @@ def _why(api: str) -> str:
 _DYNAMIC = frozenset(
     ["nonzero", "where", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount", "unpad_sequence"]
 ) | {"boolean mask index"}
+#: Operations that wait only to see whether they could be done.
+_CHECKING = frozenset(
+    "inverse inv cholesky solve lstsq lu_factor ldl_factor tensorinv tensorsolve gaussian_nll_loss ctc_loss cov".split()
+)
 _WHY = {
     "if": "the truth of `{}` is read",
     "any()": "`{}` reads the truth of tensors",

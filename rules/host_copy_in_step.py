@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from torchlint.findings import Severity
+from torchlint.findings import Confidence, Severity
 from torchlint.placement.events import Sync
+from torchlint.rule import weakest
 from torchlint.waits import WaitRule
 
 
@@ -56,7 +57,12 @@ class HostCopyInStep(WaitRule):
     severity = Severity.WARNING
 
     def concerns(self, sync: Sync) -> bool:
-        return sync.api in ("cpu", "numpy") and sync.scene.role not in ("forward", "loss")
+        return sync.api in ("cpu", "numpy")
+
+    def confidence(self, sync: Sync) -> Confidence:
+        sure = super().confidence(sync)
+        # What a layer reads in so many words it mostly needs: a size, a decision.
+        return weakest(sure, Confidence.POSSIBLE) if sync.scene.role in ("forward", "loss") else sure
 
     def message(self, sync: Sync) -> str:
-        return f"`{self.context.code(sync.node)}` copies to the host in every training step, and waits for the device"
+        return f"`{self.context.code(sync.node)}` copies to the host in every step, and waits for the device"

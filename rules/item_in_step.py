@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
-from torchlint.findings import Safety, Severity
+from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Sync
-from torchlint.rule import NodeEdit, NodeFix
+from torchlint.placement.values import Where
+from torchlint.rule import NodeEdit, NodeFix, Report, weakest
 from torchlint.waits import WaitRule
 
 #: How a number is asked for.
 _READS = frozenset(["item", "tolist", "float()", "int()", "bool()", "complex()"])
+
+
+_ELSEWHERE = frozenset([Where.NAMED, Where.OF_MODULE])
 
 
 class ItemInStep(WaitRule):
@@ -20,7 +26,8 @@ class ItemInStep(WaitRule):
         Finds `.item()`, `.tolist()`, `float(t)` and `int(t)` of a tensor that may be on an accelerator, in code
         that runs for every batch: the innermost loop that holds a backward, a function that is one training
         step. Silent where the read happens now and then (`if step % n == 0`), once the loop is over, in
-        evaluation, or where what follows needs the number at once.
+        evaluation, or where what follows needs the number at once. And anywhere, the elements of a tensor on an
+        accelerator that are read one by one.
 
     Why it matters
         The device works through a queue while Python prepares the next batch. Reading a value waits until the
@@ -66,10 +73,31 @@ class ItemInStep(WaitRule):
     severity = Severity.WARNING
 
     def concerns(self, sync: Sync) -> bool:
-        return sync.api in _READS and sync.scene.role not in ("forward", "loss")
+        return sync.api in _READS
+
+    def confidence(self, sync: Sync) -> Confidence:
+        sure = super().confidence(sync)
+        # What a layer reads in so many words it mostly needs: a size, a decision.
+        needed = sync.scene.role in ("forward", "loss") and not sync.each
+        return weakest(sure, Confidence.POSSIBLE) if needed else sure
+
+    def on_sync(self, sync: Sync) -> Iterator[Report]:
+        if sync.each and not sync.scene.every_step and self._is_read_one_by_one(sync):
+            yield self.report(sync)
+        yield from super().on_sync(sync)
+
+    def _is_read_one_by_one(self, sync: Sync) -> bool:
+        """Whether every element costs a wait, wherever that is: the tensor is on an accelerator."""
+        scene, value = sync.scene, sync.value
+        if scene.is_test or scene.role in ("data", "test") or self.measures or value is None:
+            return False
+        away = _ELSEWHERE | {Where.OF_CALLER} if scene.role in ("forward", "loss", "step") else _ELSEWHERE
+        return bool(value.places) and all(p.place.where in away for p in value.places)
 
     def message(self, sync: Sync) -> str:
-        return f"`{self.context.code(sync.node)}` waits for the device in every training step"
+        if sync.each:
+            return f"`{self.context.code(sync.node)}` waits for the device once for each element; `.tolist()` waits once"
+        return f"`{self.context.code(sync.node)}` waits for the device in every step"
 
     def fix(self, sync: Sync) -> NodeFix:
         kept = self._kept(sync.node)

@@ -14,8 +14,8 @@ class UnsynchronisedTiming(Rule):
 
     What it does
         Finds differences of two readings of `time.time()`, `time.perf_counter()` and their like with work for an
-        accelerator in between, and nothing that waits for it; and Lightning hooks at the end of a batch that read
-        the clock without waiting.
+        accelerator in between, and nothing that waits for it; `elapsed_time` of events that nobody waited for; and
+        Lightning hooks at the end of a batch that read the clock without waiting.
 
     Why it matters
         A call of a model puts its kernels into a queue and returns. What the clock then shows is how long that

@@ -13,8 +13,8 @@ from torchlint.placement.scene import Scene
 from torchlint.placement.values import Value
 from torchlint.rule import NodeFix, Report, Rule, RuleContext, confidence_of, weakest
 
-#: Files that measure wait on purpose.
-_BENCHMARK = re.compile(r"(?:^|[/_.-])(?:bench|benchmarks?|profil\w*)(?:[/_.-]|$)", re.IGNORECASE)
+#: Files that measure or compare wait on purpose.
+_BENCHMARK = re.compile(r"(?:^|[/_.-])(?:bench|benchmarks?|profil\w*)(?:[/_.-]|$)|(?:^|/)tests?\.py$", re.IGNORECASE)
 
 
 class WaitRule(Rule):

@@ -57,3 +57,13 @@ def test_no_copy_that_is_read_is_silent(read: str) -> None:
 def test_the_fix_waits_for_the_copy() -> None:
     code = HEAD + "    z = y.to('cpu', non_blocking=True)\n    return z.numpy()\n"
     assert fixed(code, CODE) == code.replace("True", "False")
+
+
+@pytest.mark.parametrize("wait, mark", [("pass", "  # <-"), ("torch.cuda.synchronize()", "")])
+def test_a_buffer_that_is_copied_into_arrives_later(wait: str, mark: str) -> None:
+    code = HEAD + "    buffer = torch.empty(3, pin_memory=True)\n    buffer.copy_(y, non_blocking=True)\n"
+    expect(code + f"    {wait}\n    return buffer.numpy(){mark}\n", CODE)
+
+
+def test_numpy_reads_what_it_is_given() -> None:
+    expect("import numpy as np\n" + HEAD + "    z = y.to('cpu', non_blocking=True)\n    return np.asarray(z)  # <-\n", CODE)

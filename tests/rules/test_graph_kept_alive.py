@@ -114,3 +114,54 @@ def test_an_attribute_of_the_trainer_keeps_the_graph() -> None:
 def test_the_fix_cuts_the_graph() -> None:
     code = step("total += loss / 2", before="total = 0.0")
     assert fixed(code, CODE) == code.replace("total += loss / 2", "total += (loss / 2).detach()")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "total = total + loss",
+        "total = loss + total",
+        "total = 0.9 * total + 0.1 * loss",
+        "losses = losses + [loss]",
+        "losses += [loss]",
+        "losses.append((step, loss))",
+        "losses.append({'loss': loss})",
+    ],
+)
+def test_other_ways_to_keep_a_graph_are_reported(line: str) -> None:
+    assert texts(step(line, before="total = 0.0\nlosses = []"), CODE) == [line]
+
+
+@pytest.mark.parametrize("line", ["total = total + loss.item()", "loss = loss + penalty", "losses = [loss]", "total = loss + 1"])
+def test_other_sums_are_silent(line: str) -> None:
+    assert texts(step(line, before="total = 0.0\nlosses = []"), CODE) == []
+
+
+STATE = (
+    "class M(nn.Module):\n"
+    "    def __init__(self):\n"
+    "        super().__init__()\n"
+    "        self.register_buffer('mean', torch.zeros(3))\n"
+    "    def forward(self, x: torch.Tensor):\n"
+    "        {}\n"
+    "        return x - self.mean\n"
+)
+
+
+@pytest.mark.parametrize("line", ["self.mean = 0.9 * self.mean + 0.1 * x.mean(0)", "self.mean += x.mean(0)", "self.mean = self.mean + x.mean(0) / 2"])
+def test_state_that_forward_adds_to_keeps_the_graph(line: str) -> None:
+    assert texts(IMPORTS + STATE.format(line), CODE) == [line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(0)",
+        "with torch.no_grad(): self.mean = 0.9 * self.mean + 0.1 * x.mean(0)",
+        "self.mean = self.mean * 2",
+        "self.count += x.size(0)",
+        "self.mean = x.mean(0)",
+    ],
+)
+def test_state_without_a_graph_is_silent(line: str) -> None:
+    assert texts(IMPORTS + STATE.format(line), CODE) == []

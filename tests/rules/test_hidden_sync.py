@@ -109,3 +109,43 @@ def test_a_slice_of_a_host_tensor_that_gets_device_values_is_reported() -> None:
 
 def test_a_number_that_was_read_does_not_wait_again() -> None:
     assert texts(step("value = loss.item()\nif value > 3:\n    print(f'{value}')"), CODE) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if output != None: pass",
+        "if torch.rand(1) > args.dropout: output = output * 0",
+        "if isinstance(p, float) and p != 1: output = output ** p",
+        "if not isinstance(p, (int, float)) or p != 1: output = output ** 2",
+        "inverse = torch.linalg.inv(output)",
+    ],
+)
+def test_what_is_not_known_to_be_read_off_a_device_is_silent(line: str) -> None:
+    before = "p = torch.ones(3, device=device) if args.power else 2"
+    assert texts(step(line, before=before), CODE) == []
+
+
+def test_where_training_is_false_it_is_inference() -> None:
+    code = IMPORTS + (
+        "class M(nn.Module):\n"
+        "    def forward(self, x: torch.Tensor):\n"
+        "        if self.training is False and x.sum() > 1:\n"
+        "            return x * 2\n"
+        "        return x\n"
+    )
+    assert texts(code, CODE) == []
+
+
+def test_another_library_has_items_too() -> None:
+    code = (
+        "from mxnet import autograd\n"
+        "def train(net, loader, trainer, loss):\n"
+        "    for x in loader:\n"
+        "        with autograd.record():\n"
+        "            value = loss(net(x)).mean()\n"
+        "        value.backward()\n"
+        "        trainer.step(1)\n"
+        "        print(float(value.sum()), value.item())\n"
+    )
+    assert texts(code, CODE, "DEV301") == []

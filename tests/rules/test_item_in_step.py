@@ -245,3 +245,18 @@ def test_a_named_device_makes_it_certain() -> None:
         "    print(loss.item())\n"
     )
     assert [f.confidence for f in findings(code, CODE)] == [Confidence.CERTAIN]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["found = [names[i.item()] for i in ids]", "for i in ids: print(i.item())", "found = {i.item() for i in ids}"],
+)
+def test_elements_read_one_by_one_cost_a_wait_each(line: str) -> None:
+    code = IMPORTS + f"def show(names, device):\n    ids = torch.arange(9, device=device)\n    {line}\n"
+    assert texts(code, CODE) == [line]
+
+
+@pytest.mark.parametrize("made", ["torch.arange(9)", "ids.tolist()", "load()"])
+def test_elements_that_may_be_on_the_host_are_silent(made: str) -> None:
+    code = IMPORTS + f"def show(ids, names):\n    ids = {made}\n    return [names[i.item()] for i in ids]\n"
+    assert texts(code, CODE) == []

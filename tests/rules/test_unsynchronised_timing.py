@@ -89,3 +89,21 @@ def test_a_hook_at_the_end_of_a_batch_has_to_wait() -> None:
     )
     expect(code.format("pass", "  # <-"), CODE)
     expect(code.format("torch.cuda.synchronize()", ""), CODE)
+
+
+def test_events_have_to_happen_first() -> None:
+    code = (
+        HEAD
+        + "def latency(model, x, device):\n    start = torch.cuda.Event(enable_timing=True)\n"
+        + "    end = torch.cuda.Event(enable_timing=True)\n    start.record()\n    model(x)\n    end.record()\n"
+        + "    {}\n    return start.elapsed_time(end){}\n"
+    )
+    expect(code.format("pass", "  # <-"), CODE)
+    for wait in ("torch.cuda.synchronize()", "end.synchronize()"):
+        expect(code.format(wait, ""), CODE)
+
+
+def test_a_date_is_a_clock_too() -> None:
+    code = "import datetime\n" + HEAD
+    code += "def latency(model, x, device):\n    x = x.to(device)\n    t0 = datetime.datetime.now()\n    model(x)\n"
+    expect(code + "    return datetime.datetime.now() - t0  # <-\n", CODE)

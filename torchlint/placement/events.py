@@ -128,6 +128,7 @@ class Sync(Event):
     api: `item`, `tolist`, `cpu`, `float()`, `if`, `nonzero`, …. hidden: nothing in the code's words says so.
     demanded: the consumer needs the value on the host (lengths of packed sequences, the step of an environment).
     subject: the name of what is read, behind all calls and attributes. statement: where it stands.
+    each: the elements of one tensor are read one by one.
     """
 
     api: str
@@ -136,6 +137,7 @@ class Sync(Event):
     demanded: bool = False
     subject: str = ""
     statement: cst.CSTNode | None = None
+    each: bool = False
 
 
 @dataclass(slots=True)

@@ -253,10 +253,9 @@ def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode
             known = a if a.kind is Kind.TENSOR else b
             # The other one may be a tensor elsewhere: then the result is there.
             unsure = known.on_host or known.certainty is Certainty.GUESSED
-            return known.but(
-                places=() if unsure and _may_hold_tensor(b if known is a else a) else with_rank(known.places, None),
-                facts=(known.facts & {"grad", "loss"}),
-            )
+            if unsure and _may_hold_tensor(b if known is a else a):
+                return known.but(places=(), facts=(known.facts & {"grad", "loss"}) | {"doubtful"})
+            return known.but(places=with_rank(known.places, None), facts=(known.facts & {"grad", "loss", "doubtful"}))
         result = mix(run, node, operator.__name__, [Operand(left_node, a), Operand(node.right, b)], rank="elementwise" if operator is not cst.MatrixMultiply else None)
         if "loss" in a.facts | b.facts and all(v.kind is not Kind.TENSOR or "loss" in v.facts for v in (a, b)):
             return result.but(facts=result.facts | {"loss"})
@@ -323,11 +322,13 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
         _compare_devices(run, node, left, values[1], operators[0])
     for side in (node.left, *(c.comparator for c in node.comparisons)):
         _mark_compared(run, side)
+    if _asks_for_none(values, operators):
+        return NUMBER
     if any(v.kind is Kind.TENSOR for v in values) and not any(o in _TRUTH_ONLY for o in operators):
         nodes = [node.left, *(c.comparator for c in node.comparisons)]
         result = mix(run, node, "compare", [Operand(n, v) for n, v in zip(nodes, values)])
         if any(v.kind is Kind.UNKNOWN for v in values) and result.on_host:
-            result = result.at(())
+            return result.but(places=(), facts=frozenset({"mask", "doubtful"}))
         return result.but(facts=frozenset({"mask"}))
     for value in values:
         read_pending(run, node, "compare", value)
@@ -338,6 +339,11 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
     places = union(*(tuple(p._replace(rank=None) for p in v.places) for v in (values[0], values[-1])))
     facts = (values[0].facts | values[-1].facts) & _OF_A_COMPUTATION
     return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts, tests=tests)
+
+
+def _asks_for_none(values: list[Value], operators: list[Any]) -> bool:
+    """`x != None`, as a tensor understands it, too."""
+    return len(values) == 2 and values[1].kind is Kind.NONE and operators[0] in (cst.Equal, cst.NotEqual)
 
 
 _OF_A_COMPUTATION = frozenset({"assumed", "grad", "computed"})
@@ -352,6 +358,9 @@ def _comparison_tests(
     run: Interpreter, node: cst.Comparison, values: list[Value], operators: list[Any]
 ) -> frozenset[str]:
     tests: set[str] = set(frequency_tests(node, values, operators, run.frame.usage.counters))
+    if "training" in values[0].tests and operators[0] in (cst.Is, cst.Equal):
+        holds = dotted(node.comparisons[0].comparator) == "True"
+        return values[0].tests if holds else negated(values[0].tests)
     for value in values:
         if "modulo" not in value.facts:
             tests |= value.tests
@@ -395,8 +404,10 @@ def boolean(run: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
     key = condition_of(run, node.left)
     if key is not None and not is_and:
         key = (key[0], not key[1])
+    taken, skipped = dict(env), dict(env)
+    narrow(run, node.left, taken, skipped)
     with run.under(tests, key):
-        right = run.evaluate(node.right, env)
+        right = run.evaluate(node.right, taken if is_and else skipped)
     run.scene = scene
     run.truths[node.left], run.truths[node.right] = left, right
     if key is not None:

@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.placement.events import Accumulate
 from torchlint.placement.syntax import assigned_names, children, descendants, dotted, statements
-from torchlint.placement.values import Kind, Value
+from torchlint.placement.values import Kind, Value, Where
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _PASSING = frozenset(
     "mean sum clone abs squeeze unsqueeze float half double to cuda cpu view reshape pow sqrt exp log neg".split()
 )
+_DISPLAYS = (cst.List, cst.Tuple, cst.Dict)
 _BACKWARD = frozenset(["backward", "manual_backward"])
 
 
@@ -35,7 +36,8 @@ def keep(
     run: Interpreter, node: cst.CSTNode, kept: cst.BaseExpression, value: Value, how: str, into: str
 ) -> None:
     """`value`, the value of `kept`, is added to `into`: tell where its graph outlives the step with it."""
-    if value.kind not in (Kind.TENSOR, Kind.UNKNOWN) or run.scene.no_grad or not into:
+    held = value.kind in (Kind.TENSOR, Kind.UNKNOWN) or isinstance(kept, _DISPLAYS)
+    if not held or run.scene.no_grad or not into:
         return
     carriers = set(_carriers(kept))
     if not carriers:
@@ -56,6 +58,39 @@ def keep(
         run.emit(Accumulate(node, run.scene, value, how, into, kept))
 
 
+def keep_sum(run: Interpreter, node: cst.Assign, value: Value) -> None:
+    """`total = total + loss`, and `self.mean = 0.9 * self.mean + 0.1 * x.mean()`, which `forward` does once a step."""
+    target = dotted(node.targets[0].target)
+    if target is None or target not in _carriers(node.value):
+        return
+    added = _beside(node.value, target)
+    if added is not None:
+        keep(run, node, added, value, "=", target)
+        keep_state(run, node, added, value, target)
+
+
+def keep_state(run: Interpreter, node: cst.CSTNode, kept: cst.BaseExpression, value: Value, into: str) -> None:
+    """A Module adds what it computes to its own state: tell it where the graph of every step hangs on it."""
+    function, scene = run.frame.function, run.scene
+    if scene.role not in ("forward", "loss") or scene.no_grad or scene.is_test or function is None:
+        return
+    own = f"{run.frame.self_name}."
+    if function.owner is None or not into.startswith(own) or _is_bound_by(function.node.body, into):
+        return
+    carriers = [name for name in _carriers(kept) if not name.startswith(own)]
+    grows = "grad" in value.facts or any(p.place.where is Where.OF_CALLER for p in value.places)
+    if carriers and grows and value.kind is Kind.TENSOR:
+        run.emit(Accumulate(node, scene, value, "state", into, kept))
+
+
+def _beside(node: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
+    """What a sum adds to `name`, or to a multiple of it."""
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add | cst.Subtract):
+        return None
+    sides = [side for side in (node.left, node.right) if name not in _carriers(side)]
+    return sides[0] if len(sides) == 1 else None
+
+
 def _carriers(node: cst.BaseExpression) -> Iterator[str]:
     """The names whose graph an expression hangs on; none where it is cut, or where that is not known."""
     name = dotted(node)
@@ -67,6 +102,9 @@ def _carriers(node: cst.BaseExpression) -> Iterator[str]:
         yield from _carriers(node.right)
     elif isinstance(node, cst.UnaryOperation):
         yield from _carriers(node.expression)
+    elif isinstance(node, cst.List | cst.Tuple | cst.Dict):
+        for element in node.elements:
+            yield from _carriers(element.value)
     elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _PASSING:
         yield from _carriers(node.func.value)
 
@@ -95,6 +133,8 @@ def _is_bound_by(body: cst.BaseSuite, name: str) -> bool:
                 targets = [small.target]
             else:
                 continue
+            if small.value is not None and name in _names(small.value):
+                continue  # it grows
             if any(name == dotted(t) or name in assigned_names(t) for t in targets):
                 return True
     return False

@@ -26,7 +26,11 @@ _NOW_AND_THEN = re.compile(
     r"|^(?:do|is|to|will|need|needs|must|want|wants|can)_(?:log|print|report|eval|save|plot|summar|vis|display|val)",
     re.IGNORECASE,
 )
-_DEBUGGING = re.compile(r"(?:^|_)(?:debug\w*|verbose|verbosity|profil\w*|sanity\w*)(?:_|$)", re.IGNORECASE)
+_DEBUGGING = re.compile(
+    r"(?:^|_)(?:debug\w*|verbose|verbosity|profil\w*|sanity\w*)(?:_|$)"
+    r"|^(?:log|print|show|report|track)_(?:loss|losses|grads?|gradients?|norms?|stats|info|outputs?|metrics?|progress)$",
+    re.IGNORECASE,
+)
 _COUNTER = re.compile(
     r"(?:^|_)(?:steps?|i|j|k|n|t|idx|index|iters?|iteration|it|ii|epoch|batch|batch_?i(?:dx)?|count(?:er)?|num|itr)$"
 )

@@ -266,6 +266,8 @@ _OPPOSITE = {
     "no-accelerator": "accelerator",
     "periodic": "between",
     "between": "periodic",
+    "first": "later",
+    "later": "first",
     "training": "inference",
     "inference": "training",
     "flag": "flag",
@@ -278,7 +280,7 @@ def negated(tests: frozenset[str]) -> frozenset[str]:
         return tests
     opposite = frozenset(_OPPOSITE[t] for t in tests if t in _OPPOSITE)
     # `a and step % n` is false for most steps where `a` is false.
-    return opposite - {"periodic"} if "several" in tests else opposite
+    return opposite - {"periodic", "first"} if "several" in tests else opposite
 
 
 def join_env(a: Env, b: Env) -> Env:

@@ -15,6 +15,7 @@ from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.operations import emit_host_only, mix
 from torchlint.placement.syncs import demand, emit_sync, may_wait, number_read, read_as_text
 from torchlint.placement.syntax import dotted, string
+from torchlint.placement.timeline import read_pending
 from torchlint.placement.values import (
     ARRAY,
     NUMBER,
@@ -34,7 +35,7 @@ _TO_TEXT = frozenset(["print", "str", "repr", "format"])
 _NUMPY_NUMBERS = frozenset(
     "mean sum max min std var median prod any all argmax argmin dot allclose array_equal count_nonzero percentile".split()
 )
-_CLOCKS = frozenset(["time.time", "time.perf_counter", "time.monotonic", "time.process_time", "timeit.default_timer", "time.perf_counter_ns", "time.time_ns"])
+_CLOCKS = frozenset(["time.time", "time.perf_counter", "time.monotonic", "time.process_time", "timeit.default_timer", "time.perf_counter_ns", "time.time_ns", "datetime.datetime.now", "datetime.datetime.utcnow"])
 
 
 def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
@@ -194,6 +195,8 @@ def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Ar
         if operand.value.kind is Kind.TENSOR and not operand.value.on_host:
             # On an accelerator it makes NumPy raise: nothing here waits for one.
             emit_host_only(run, operand.node, f"numpy.{rest}", operand)
+        if isinstance(operand.node, cst.BaseExpression):
+            read_pending(run, operand.node, f"numpy.{rest}", operand.value)
     if last in _NUMPY_NUMBERS and "axis" not in arguments.named and len(arguments.positional) < 2:
         return NUMBER
     if rest.startswith("random.") and not arguments.all():

@@ -23,6 +23,7 @@ from torchlint.placement.events import (
     Pin,
     Scaler,
     Step,
+    Sync,
     Use,
 )
 from torchlint.placement.evidence import distinguishes_tensor, speaks_of_array
@@ -33,7 +34,7 @@ from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.operations import emit_host_only, mix
 from torchlint.placement.syncs import demand, demand_host, emit_sync, may_wait, number_read, read_as_text
 from torchlint.placement.syntax import dotted, integer, string, words
-from torchlint.placement.timeline import read_pending
+from torchlint.placement.timeline import event_call, read_pending
 from torchlint.placement.torch_calls import bound_operands, is_strict, result_of, waits
 from torchlint.placement.values import (
     ARRAY,
@@ -72,6 +73,9 @@ def method_call(
         for operand in arguments.all():
             demand(run, operand.value)
             demand_host(run, operand.node)
+    if receiver.kind is Kind.OBJECT and receiver.name == "event":
+        event_call(run, node, name)
+        return Value(Kind.NUMBER) if name == "elapsed_time" else UNKNOWN
     if name in _SHOWING and receiver.kind in (Kind.UNKNOWN, Kind.OBJECT, Kind.SEQUENCE, Kind.OWNED):
         for operand in arguments.all():
             if isinstance(operand.node, cst.BaseExpression):
@@ -207,7 +211,7 @@ def _is_non_blocking(name: str, arguments: Arguments) -> bool:
     given = arguments.find("non_blocking")
     if given is None and name in ("to", "cuda", "cpu") and arguments.positional:
         given = arguments.positional[-1]
-    return given is not None and name in ("to", "cuda", "cpu", "type") and words(given.node) == "True"
+    return given is not None and name in ("to", "cuda", "cpu", "type", "copy_") and words(given.node) == "True"
 
 
 def _text(node: cst.CSTNode) -> str:
@@ -304,7 +308,7 @@ def _type_target(run: Interpreter, node: cst.Call, arguments: Arguments) -> tupl
 
 # ---------------------------------------------------------------------- tensors
 
-_LOSSY = frozenset({"fresh", "leaf", "parameter", "buffer", "mask", "loss", "pinned"})
+_LOSSY = frozenset({"fresh", "leaf", "parameter", "buffer", "mask", "loss", "pinned", "row"})
 
 
 def _tensor_method(
@@ -346,6 +350,17 @@ def _tensor_method(
     return _general_method(run, node, func, name, value, arguments, env)
 
 
+def _copied_into(run: Interpreter, node: cst.Call, func: cst.Attribute, value: Value, source: Value, env: Env) -> Value:
+    """`buffer.copy_(t, non_blocking=True)`: what the buffer on the host holds arrives later."""
+    key = dotted(func.value)
+    if source.on_host or key is None:
+        return value
+    run.timeline.copies(node)
+    places = tuple(p._replace(origin=node) for p in value.places)
+    env[key] = value.but(places=places, facts=value.facts | {"pending"})
+    return env[key]
+
+
 #: Beginnings of the in-place methods that write pieces of other data.
 _WRITING = ("copy_", "scatter_", "index_", "masked_", "put_", "fill_diagonal_")
 
@@ -360,6 +375,9 @@ _VIEWING = frozenset(
 def _read(run: Interpreter, node: cst.Call, name: str, value: Value) -> Value:
     """`t.item()`, `t.tolist()`: the host waits for the tensor's value."""
     emit_sync(run, node, name, value)
+    event = run.events.get((Sync, node))
+    if isinstance(event, Sync) and "row" in value.facts and type(node.func) is cst.Attribute:
+        event.each = type(node.func.value) is cst.Name
     number = number_read(node)
     return number if name == "item" else sequence(element=number)
 
@@ -386,6 +404,8 @@ def _general_method(
         env[key] = value.but(facts=value.facts | {"filled"})
     if name == "copy_":
         source = arguments.value("src", 0)
+        if value.on_host and source is not None and _is_non_blocking(name, arguments):
+            return _copied_into(run, node, func, value, source, env)
         if source is not None and source.kind is Kind.TENSOR and value.on_host and source.places and not source.may_be_on_host:
             emit_sync(run, node, "copy_", source, hidden=True)
         return value

@@ -16,7 +16,7 @@ from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.project import Project
 from torchlint.placement.protocols import observe_protocols
 from torchlint.placement.settling import settle
-from torchlint.placement.values import Value
+from torchlint.placement.values import Kind, Value
 
 
 @dataclass
@@ -44,7 +44,19 @@ def observe(module: cst.Module, path: str, project: Project | None = None) -> Ob
         run.project = None
     interpret(run)
     observe_protocols(run)
+    if not run.torch_imported and _is_of_another_library(run):
+        return Observation([], run.failures, run.bound, run)
     return Observation(list(settle(run)), run.failures, run.bound, run)
+
+
+#: Libraries whose arrays have methods of the same names, and other rules.
+_OTHERS = frozenset(["mxnet", "tensorflow", "paddle", "jax", "flax", "chainer", "cupy", "mindspore", "tinygrad", "keras", "oneflow"])
+
+
+def _is_of_another_library(run: Interpreter) -> bool:
+    """Whether a module that does not import torch imports another library of its kind."""
+    roots = {(v.name or "").split(".")[0] for v in run.globals.values() if v.kind is Kind.API}
+    return bool(roots & _OTHERS) and not roots & {"lightning", "pytorch_lightning", "accelerate", "torchvision"}
 
 
 def interpret(run: Interpreter) -> None:

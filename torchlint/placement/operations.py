@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement.events import Attribute, HostOnly, Leftover, Mix, Operand
-from torchlint.placement.graphs import keep
+from torchlint.placement.graphs import keep, keep_state
 from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted, string
 from torchlint.placement.timeline import read_pending
@@ -243,6 +243,7 @@ def augmented(run: Interpreter, node: cst.AugAssign, left: Value, right: Value) 
     if type(node.operator) is cst.AddAssign:
         target = node.target.value if type(node.target) is cst.Subscript else node.target
         keep(run, node, node.value, right, "+=", dotted(target) or "")
+        keep_state(run, node, node.value, right, dotted(target) or "")
     return value
 
 

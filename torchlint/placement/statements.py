@@ -9,6 +9,7 @@ from torchlint.placement.branches import Branch, condition_of, meet, opposite, w
 from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.demands import asks_availability, leaves_program, note_demand, note_import
 from torchlint.placement.events import Autocast, Demand, Return, Use
+from torchlint.placement.graphs import keep_sum
 from torchlint.placement.guards import branch_tests, tests_of
 from torchlint.placement.helpers import note_positions
 from torchlint.placement.interpreter import (
@@ -60,6 +61,8 @@ def expr(run: Interpreter, node: cst.Expr, env: Env) -> Outcome | None:
 @statement(cst.Assign)
 def assign(run: Interpreter, node: cst.Assign, env: Env) -> Outcome | None:
     value = run.evaluate(node.value, env)
+    if len(node.targets) == 1 and isinstance(node.value, cst.BinaryOperation):
+        keep_sum(run, node, value)
     run.frame.statement = node if len(node.targets) == 1 else None
     for target in node.targets:
         bind(run, target.target, value, env, node.value)

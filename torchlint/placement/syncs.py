@@ -30,6 +30,8 @@ def emit_sync(
     if value.kind is not Kind.TENSOR or value.on_host:
         return
     run.timeline.waits()
+    if "doubtful" in value.facts:
+        value = value.but(certainty=Certainty.GUESSED)
     run.emit(Sync(node, run.scene, api, value, hidden, demanded, subject_of(run, node), run.statement))
 
 

@@ -28,15 +28,16 @@ class Timeline:
     """Moments count up as the interpretation goes; branches count one after the other.
 
     worked, waited: the moments of the last device work and of the last thing that may have waited for it.
-    work: where that work was. copied: when each asynchronous copy to the host began.
+    work: where that work was. recorded: when an event was last recorded. copied: when each asynchronous copy to the host began.
     """
 
-    __slots__ = ("clocks", "copied", "now", "waited", "work", "worked")
+    __slots__ = ("clocks", "copied", "now", "recorded", "waited", "work", "worked")
 
     def __init__(self) -> None:
         self.now = 0
         self.worked = 0
         self.waited = 0
+        self.recorded = 0
         self.work: cst.CSTNode | None = None
         self.clocks: dict[cst.CSTNode, Reading] = {}
         self.copied: dict[cst.CSTNode, int] = {}
@@ -79,6 +80,19 @@ def time_between(run: Interpreter, node: cst.CSTNode, end: Value, start: Value) 
     same = begin.scene.loops == stop.scene.loops and begin.scene.function is stop.scene.function
     if same and begin.moment < stop.worked and stop.waited <= stop.worked:
         run.emit(Timing(node, run.scene, start.origin, stop.work))
+
+
+def event_call(run: Interpreter, node: cst.CSTNode, name: str) -> None:
+    """A method of an event that the device records: times between events are there once they have happened."""
+    line = run.timeline
+    if name == "record":
+        line.now += 1
+        line.recorded = line.now
+    elif name == "elapsed_time":
+        if line.waited < line.recorded and not run.scene.is_test:
+            run.emit(Timing(node, run.scene, None, None))
+    else:
+        line.waits()
 
 
 def _is_end_of_batch(run: Interpreter) -> bool:

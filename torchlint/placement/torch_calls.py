@@ -178,7 +178,7 @@ def _measures(run: Interpreter, name: str, node: cst.Call, arguments: Arguments,
     run.emit(Clock(node, run.scene, name))
     if name.startswith(("torch.cuda", "torch.mps", "torch.xpu")):
         _vendor(run, name, node, arguments)
-    return UNKNOWN
+    return Value(Kind.OBJECT, name="event") if name.endswith("Event") else UNKNOWN
 
 
 def _vendor(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
@@ -242,6 +242,9 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
     wants_grad = arguments.find("requires_grad")
     if wants_grad is not None and words(wants_grad.node) == "True":
         facts |= {"grad", "leaf"}
+    pinned = arguments.find("pin_memory")
+    if pinned is not None and words(pinned.node) != "False":
+        facts |= {"pinned"}
     dtype = arguments.value("dtype")
     if dtype is not None and dtype.name == "bool" or name == "torch.BoolTensor":
         facts |= {"mask"}
@@ -610,7 +613,13 @@ def _asks(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     return NUMBER
 
 
-@_api("torch.save", "torch.manual_seed", "torch.seed", "torch.set_num_threads", "torch.set_printoptions", "torch.use_deterministic_algorithms", "torch.set_float32_matmul_precision")
+@_api("torch.save")
+def _save(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    run.timeline.waits()
+    return UNKNOWN
+
+
+@_api("torch.manual_seed", "torch.seed", "torch.set_num_threads", "torch.set_printoptions", "torch.use_deterministic_algorithms", "torch.set_float32_matmul_precision")
 def _nothing(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     return UNKNOWN
 

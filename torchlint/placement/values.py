@@ -155,11 +155,13 @@ class Value:
         disabled   a scaler that may be switched off by a flag
         filled     a tensor written piece by piece
         perhaps    of unknown kind, but a tensor on some path
+        doubtful   a tensor of the host joined with what may be one of an accelerator, or a number
         computed   of unknown kind, but a method that tensors have was called on what a model gave
+        row        what iterating over a tensor gave
         modulo     a number that `%` gave
         clock      a number read off a clock, or computed from one
     tests: what its truth says of the run: "accelerator", "no-accelerator", "periodic" (now and then), "between"
-        (most of the time), "first" (once), "training", "inference", "debug", "flag"; "several" beside them where
+        (most of the time), "first" (once), "later" (but once), "training", "inference", "debug", "flag"; "several" beside them where
         more than one of them had to hold.
     """
 
@@ -381,7 +383,7 @@ def element_of(value: Value) -> Value:
             result = join(result, item)
         return result
     if value.kind is Kind.TENSOR:
-        return tensor(with_rank(value.places, None), min(value.certainty, Certainty.INFERRED), value.facts - {"leaf", "parameter"})
+        return tensor(with_rank(value.places, None), min(value.certainty, Certainty.INFERRED), value.facts - {"leaf", "parameter"} | {"row"})
     if value.kind in (Kind.NUMBER, Kind.ARRAY):
         return NUMBER if value.kind is Kind.NUMBER else ARRAY
     if value.kind in (Kind.MAPPING, Kind.STRING):
