@@ -1,7 +1,4 @@
-"""The parent's side of the worker.
-
-Finds an interpreter with torch, keeps servers running, hands out replays.
-"""
+"""The parent's side of the worker: finds an interpreter with torch, keeps servers running, hands out replays."""
 
 from __future__ import annotations
 
@@ -53,9 +50,7 @@ class Interpreter:
 
 
 def find_interpreter(project_root: Path | str, explicit: str | None = None) -> Interpreter:
-    """The interpreter in which to verify.
-
-    The one asked for, else the current one, else the project's environment.
+    """The interpreter in which to verify: the one asked for, else the current one, else the project's own.
 
     Raises NoInterpreter where none of them can import torch.
     """
@@ -95,9 +90,7 @@ def _imports_torch(python: str) -> bool:
 
 
 class Pool:
-    """Runs replays in worker processes.
-
-    A context manager. The workers start with the first replay that needs them.
+    """Runs replays in worker processes; a context manager. Workers start with the first replay that needs them.
 
     jobs: replays at a time where the worker can fork (elsewhere one). Answers come as they end.
     fork: False to run one replay after the other in a process, as where there is no fork.
@@ -126,10 +119,7 @@ class Pool:
         self._servers.clear()
 
     def accelerator(self) -> str | None:
-        """The kind of accelerator that torch finds on this machine, `cuda`, `xpu` or `mps`.
-
-        Starts a worker.
-        """
+        """The kind of accelerator that torch finds on this machine, `cuda`, `xpu` or `mps`; starts a worker."""
         kind = self._server(real=True).greeting["accelerator"]
         return None if kind is None else str(kind)
 

@@ -24,10 +24,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Module:
-    """A module that the replay may import, from its text.
-
-    `trusted`: our own stand-in, not held to the policy.
-    """
+    """A module that the replay may import, from its text. `trusted`: our own stand-in, not held to the policy."""
 
     name: str
     source: str
@@ -77,10 +74,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Request:
-    """One replay. Lines of `loops` and `watch` are those of `source`.
-
-    `lines` maps them to the user's file.
-    """
+    """One replay. Lines of `loops` and `watch` are those of `source`; `lines` maps them to the user's file."""
 
     source: str
     path: str = "<replay>"

@@ -31,9 +31,7 @@ __all__ = ["AuditHook", "Limits", "install"]
 def install(
     directory: str, readable: Iterable[str], modules: Iterable[str], limit: Limits
 ) -> tuple[AuditHook, list[str]]:
-    """Put all layers but the policy around this process, for good.
-
-    Gives the hook and the names of active layers.
+    """Put all layers but the policy around this process, for good; gives the hook and the names of active layers.
 
     directory: the only one that may be written to. readable: folders that may be read beside it.
     modules: top-level modules that may be imported beside the harmless ones of the standard library.

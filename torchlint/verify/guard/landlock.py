@@ -1,6 +1,4 @@
-"""Landlock: the Linux kernel forbids this process to write outside one directory.
-
-To use TCP, until it ends.
+"""Landlock: the Linux kernel forbids this process, for good, to write outside one directory and to use TCP.
 
 Rights and structures: the kernel's `include/uapi/linux/landlock.h`. Needs no privileges; older kernels know
 fewer rights.

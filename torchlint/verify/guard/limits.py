@@ -48,10 +48,7 @@ def apply(limits: Limits) -> str:
 
 
 def _address_space() -> int:
-    """Bytes of address space in use.
-
-    0 where the system does not tell, as on macOS, whose limit would mean nothing.
-    """
+    """Bytes of address space in use; 0 where the system does not tell, as on macOS, whose limit means nothing."""
     try:
         with open("/proc/self/statm") as stream:
             pages = int(stream.read().split()[0])

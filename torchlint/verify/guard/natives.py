@@ -1,7 +1,4 @@
-"""Functions of torch that open files or sockets in C++, where no audit event tells.
-
-Checked in Python instead.
-"""
+"""Functions of torch that open files or sockets in C++, where no audit event tells: checked in Python instead."""
 
 from __future__ import annotations
 
@@ -14,10 +11,7 @@ import torch
 
 
 def install(directory: str) -> None:
-    """Replace them in this process, for good.
-
-    Files only inside of `directory`, sockets and libraries not at all.
-    """
+    """Replace them in this process, for good: files only inside of `directory`, sockets and libraries not at all."""
     inside = os.path.realpath(directory) + os.sep
 
     def checked(path: Any) -> None:

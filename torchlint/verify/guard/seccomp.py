@@ -47,10 +47,7 @@ class _Program(ctypes.Structure):
 
 
 def restrict() -> str:
-    """Refuse what starts processes and opens sockets.
-
-    Threads stay allowed. "" where there is no table for it.
-    """
+    """Refuse what starts processes and opens sockets, but not threads; "" where there is no table for it."""
     machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     table = _TABLES.get(machine)
     if table is None or not sys.platform.startswith("linux") or struct.calcsize("P") != 8:

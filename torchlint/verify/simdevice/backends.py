@@ -42,10 +42,7 @@ _TENSOR_NAMES = words(
 
 
 def streams(sim: SimDevice) -> tuple[type, type]:
-    """Stream and Event classes.
-
-    They keep no order, since everything runs at once, but waiting on them is a wait.
-    """
+    """Stream and Event classes: they keep no order, as everything runs at once, but waiting on them is a wait."""
 
     class Stream:
         """A queue of work."""
@@ -168,10 +165,7 @@ def _tensor_class(sim: SimDevice, name: str) -> type:
 
 
 def _functions(sim: SimDevice) -> dict[str, Any]:
-    """What the module of the simulated kind answers, by name.
-
-    Names that the module has not are left out later.
-    """
+    """What the module of the simulated kind answers, by name; names that it has not are left out later."""
     devices, kind = sim.devices, sim.devices.kind
     stream_class, event_class = streams(sim)
     default_stream = stream_class()

@@ -1,7 +1,4 @@
-"""The logical devices of a simulated machine.
-
-Which there are, which is current, and what a device argument means.
-"""
+"""The logical devices of a simulated machine: which there are, which is current, what a device argument means."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The dispatch mode: sees every operator, forward and backward.
-
-Checks and tracks where its tensors live.
-"""
+"""The dispatch mode: sees every operator, forward and backward, checks and tracks where its tensors live."""
 
 from __future__ import annotations
 
@@ -25,10 +22,7 @@ _HOST_OUTPUTS = {("_pack_padded_sequence", 1), ("_pad_packed_sequence", 1)}
 
 
 class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Tags what operators return.
-
-    Raises where operands are mixed; counts copies between devices and waits.
-    """
+    """Tags what operators return, raises where operands are mixed, counts copies between devices and waits."""
 
     def __init__(self, sim: SimDevice) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -114,10 +108,7 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return target.place
 
     def _by_columns(self, func: Any, operator: Operator, args: Any, kwargs: Any) -> Any:
-        """Operators over lists of tensors.
-
-        The first elements belong together, then the second ones, and so on.
-        """
+        """Operators over lists of tensors: the first elements belong together, then the second ones, and so on."""
         named = list(zip(operator.arguments, args)) + list(kwargs.items())  # noqa: B905
         lists = [
             (n, v) for n, v in named if isinstance(v, (list, tuple)) and v and isinstance(v[0], torch.Tensor)

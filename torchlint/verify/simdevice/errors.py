@@ -44,10 +44,7 @@ def _simulated(error: Exception) -> Exception:
 
 
 def type_name(dtype: torch.dtype, device: torch.device) -> str:
-    """What `Tensor.type()` says, e.g. `torch.cuda.FloatTensor`.
-
-    MPS has no such class and prints the C++ name.
-    """
+    """What `Tensor.type()` says, e.g. `torch.cuda.FloatTensor`; MPS has no such class and prints the C++ name."""
     name = _TYPE_NAMES.get(dtype, str(dtype).rpartition(".")[2].capitalize())
     if device.type == "mps":
         return f"MPS{name}Type"
@@ -169,10 +166,7 @@ def mixed_convolution(inputs: str, role: str, other: str) -> str:
 
 
 def mixed_argument(op: str, overload: str, argument: str, other: torch.device, common: torch.device) -> str:
-    """The text of the check that PyTorch generates in front of a kernel.
-
-    On MPS there is none, the kernel refuses.
-    """
+    """The text of the check that PyTorch generates in front of a kernel; MPS has none, there the kernel refuses."""
     if "mps" in (common.type, other.type):
         return "Placeholder storage has not been allocated on MPS device!"
     op, names = _CHECKED_IN.get(op, (op, dict[str, str]()))

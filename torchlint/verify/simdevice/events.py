@@ -1,6 +1,4 @@
-"""What an accelerator reports.
-
-Events, each with the user's line and a count for every iteration of the hot loop.
+"""What an accelerator reports: events, each with the user's line and a count for every iteration of the hot loop.
 
 Kinds of events, in the words of the static observer:
 

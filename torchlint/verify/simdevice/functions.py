@@ -1,7 +1,4 @@
-"""The function mode: answers device properties, carries out moves.
-
-Turns device arguments into logical devices.
-"""
+"""The function mode: answers device properties, carries out moves, makes device arguments logical."""
 
 from __future__ import annotations
 
@@ -108,10 +105,7 @@ class FunctionMode(TorchFunctionMode):
     # What every call goes through.
 
     def _call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Any function: a device argument becomes a logical device.
-
-        Autocast applies where the operands live.
-        """
+        """Any function: a device argument becomes a logical device; autocast applies where the operands live."""
         sim = self._sim
         if kwargs.get("device") is not None:
             return self._create_on(func, args, kwargs, kwargs["device"], "explicit")
@@ -214,10 +208,7 @@ class FunctionMode(TorchFunctionMode):
         return lambda f, a, k: self._device(a[0]).type == kind
 
     def _parse_to(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """The arguments of `.to`, also as Module.to reads them.
-
-        An int is an index of the simulated accelerator.
-        """
+        """The arguments of `.to`, also as Module.to reads them; an int is an index of the accelerator."""
         resolve = self._sim.devices.resolve
         if args and isinstance(args[0], int) and not isinstance(args[0], bool):
             args = (resolve(args[0]), *args[1:])

@@ -1,7 +1,4 @@
-"""What differs between releases of torch (2.4 to 2.13 and newer).
-
-Every private name that the simulator rests on.
-"""
+"""What differs between releases of torch, 2.4 to 2.13 and newer: every private name that the simulator rests on."""
 
 from __future__ import annotations
 
@@ -122,10 +119,7 @@ def around_saved_tensors(wrapper: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def plain_optimizers() -> Iterator[None]:
-    """Let optimizers step parameter by parameter unless told otherwise, as on the CPU.
-
-    The same sums, bit for bit.
-    """
+    """Let optimizers step parameter by parameter, as on the CPU, unless told otherwise: the same bits."""
     with patched(_OPTIMIZER, "_get_foreach_kernels_supported_devices", list):
         yield
 
@@ -177,10 +171,7 @@ def clip_module() -> ModuleType:
 
 
 def storage_registry() -> list[Any]:
-    """Who decides where saved storages say that they lived, and where loaded ones go.
-
-    (priority, tagger, restorer).
-    """
+    """Who says where saved storages lived, and where loaded ones go: (priority, tagger, restorer)."""
     return torch.serialization._package_registry
 
 

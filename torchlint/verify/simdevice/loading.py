@@ -114,10 +114,7 @@ def loaders(sim: SimDevice) -> Iterator[None]:
 
 @contextlib.contextmanager
 def in_process_loaders(made: Callable[[Any, int, Any], None] | None = None) -> Iterator[None]:
-    """DataLoaders without worker processes.
-
-    `made` is told of each: how many it asked for, and by which context.
-    """
+    """DataLoaders without worker processes; `made` is told of each, how many it asked for, and by which context."""
     original = torch.utils.data.DataLoader.__init__
 
     @functools.wraps(original)
@@ -145,10 +142,7 @@ def _without_workers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tup
 
 
 class DataParallel(torch.nn.Module):
-    """`torch.nn.DataParallel` over one device.
-
-    It moves its inputs to the first device and calls the module.
-    """
+    """`torch.nn.DataParallel` over one device: it moves its inputs to the first device and calls the module."""
 
     def __init__(
         self, module: torch.nn.Module, device_ids: Any = None, output_device: Any = None, dim: int = 0

@@ -108,10 +108,7 @@ class Operand:
 
 
 class Mixed(Exception):
-    """Operands of one operation live in different places.
-
-    `accused` are those that lie apart, on the host if any is.
-    """
+    """Operands of one operation live apart; `accused` are those on the host, or else those that differ."""
 
     def __init__(self, message: str, operands: Sequence[Operand], accused: Sequence[Operand]) -> None:
         super().__init__(message)

@@ -1,7 +1,4 @@
-"""A real accelerator, observed.
-
-The same events as under the simulator, as far as they can be seen from outside.
-"""
+"""A real accelerator, observed: the simulator's events, as far as they can be seen from outside."""
 
 from __future__ import annotations
 

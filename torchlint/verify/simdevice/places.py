@@ -1,7 +1,4 @@
-"""Where each storage lives.
-
-Logical devices, and how they came to be, kept per storage so that views agree.
-"""
+"""Where each storage lives, and how that came to be: kept per storage, so that views agree."""
 
 from __future__ import annotations
 

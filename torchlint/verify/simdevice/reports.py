@@ -17,10 +17,7 @@ from .places import Place, Places, is_accelerator, merge
 
 
 class Reports:
-    """Turns what the modes see into events.
-
-    `default` names the device that a wait without operands waits for.
-    """
+    """Turns what the modes see into events. `default`: the device that a wait without operands waits for."""
 
     def __init__(self, recorder: Recorder, default: str) -> None:
         self.recorder = recorder
@@ -51,9 +48,7 @@ class Reports:
     # Marks of stand-ins.
 
     def mark(self, value: Any, mark: str) -> Any:
-        """Note that a value is a stand-in.
-
-        What is derived from it, and placed by it, carries the mark as well.
+        """Note that a value is a stand-in; what is derived from it, and placed by it, carries the mark as well.
 
         Tensors and modules are marked in place, devices and their names by identity: use what is returned.
         Containers are gone through. Anything else is returned as it is.
@@ -142,10 +137,7 @@ class Reports:
     def report_copy(
         self, api: str, tensor: torch.Tensor, place: Place, device: torch.device, *, waits: bool = True
     ) -> None:
-        """Bytes cross between devices.
-
-        `waits`: the host waits for a copy to it, as it does unless told otherwise.
-        """
+        """Bytes cross between devices. `waits`: the host waits for a copy to it, as it does unless told otherwise."""
         if self.silent:
             return
         with torch._C.DisableTorchFunction():  # parameters of lazy modules refuse to be asked otherwise

@@ -1,7 +1,4 @@
-"""The simulated accelerator.
-
-Real values on the CPU, each storage tagged with the logical device it lives on.
-"""
+"""The simulated accelerator: real values on the CPU, each storage tagged with the logical device it lives on."""
 
 from __future__ import annotations
 
@@ -93,10 +90,7 @@ class SimDevice(Reports):
         non_blocking: bool = False,
         marks: frozenset[str] = frozenset(),
     ) -> torch.Tensor:
-        """A copy of a tensor on a device, in a storage of its own, differentiable.
-
-        Gradients go back where they belong.
-        """
+        """A copy of a tensor on a device, in its own storage, differentiable: gradients move back."""
         source = self.places.of(tensor)
         if source.device != device:
             self.report_copy(api, tensor, source, device, waits=not non_blocking)

@@ -1,7 +1,4 @@
-"""Starts the worker from its path alone.
-
-`python -E -B …/torchlint/verify/worker/__main__.py [--jobs N] [--real]`.
-"""
+"""Starts the worker from its path alone: `python -E -B …/worker/__main__.py [--jobs N] [--real] [--no-fork]`."""
 
 from __future__ import annotations
 

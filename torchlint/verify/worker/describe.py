@@ -21,10 +21,7 @@ class Describer:
         self._observer = observer
 
     def __call__(self, value: Any, digest: bool = False) -> dict[str, Any]:
-        """A dict with `type` and what applies.
-
-        `device`, `devices`, `dtype`, `shape`, `value`, `items`, `marks`, …
-        """
+        """A dict with `type` and what applies: `device`, `devices`, `dtype`, `shape`, `value`, `items`, `marks`, …"""
         with torch._C.DisableTorchFunction(), self._observer.quiet():
             return self._any(value, digest, 0)
 

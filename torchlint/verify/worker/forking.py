@@ -174,10 +174,7 @@ def _write_raw(channel: int, data: bytes) -> None:
 
 
 def in_child(function: Callable[[], Any]) -> Any:
-    """What a function answers in a forked process, so that nothing it touches stays in this one.
-
-    None if it dies.
-    """
+    """What a function answers in a forked process, so that nothing it touches stays in this one; None if it dies."""
     out, end = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -1,7 +1,4 @@
-"""How large the autograd graph is that the program keeps alive.
-
-What grows where a loss is kept with its history.
-"""
+"""How large the autograd graph is that the program keeps alive: it grows where a loss is kept with its history."""
 
 from __future__ import annotations
 

@@ -165,10 +165,7 @@ class Precision:
         return result
 
     def _explore(self, roots: list[torch.Tensor]) -> tuple[float, int, list[Any]]:
-        """What a loss was scaled by, how many casts to fp16 its graph holds.
-
-        The leaves that get gradients.
-        """
+        """What a loss was scaled by, how many casts to fp16 its graph holds, and the leaves that get gradients."""
         factor, low, leaves = 1.0, 0, []
         todo, seen = [t.grad_fn for t in roots], set()
         while todo:

@@ -1,7 +1,4 @@
-"""What runs inside of a replay.
-
-The methods of `__torchlint__` that probes in the code call, and that stand-ins use.
-"""
+"""What runs inside of a replay: the methods of `__torchlint__`, which probes in the code and stand-ins call."""
 
 from __future__ import annotations
 

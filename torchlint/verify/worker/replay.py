@@ -89,10 +89,7 @@ def _untrusted() -> AbstractContextManager[Any]:
 
 
 class Replay:
-    """Runs a request. `trusted`.
-
-    A context in which the worker may do what the guard rails forbid the code.
-    """
+    """Runs a request. `trusted`: a context in which the worker may do what the guard rails forbid the code."""
 
     def __init__(
         self, request: Mapping[str, Any], trusted: Callable[[], AbstractContextManager[Any]] = _untrusted
@@ -246,10 +243,7 @@ class Replay:
 
 
 def _is_gap(error: BaseException, module: str) -> bool:
-    """Whether an error tells of something that the simulator lacks.
-
-    Raised by its own code, or by the absent device.
-    """
+    """Whether an error tells of what the simulator lacks: raised by its own code, or by the absent device."""
     if module.startswith(_OWN) and isinstance(
         error, (AttributeError, LookupError, NameError, AssertionError)
     ):

@@ -1,7 +1,4 @@
-"""The worker's two ways to serve.
-
-A fork of a warmed process for each replay, or one replay after the other in this one.
-"""
+"""The worker's two ways to serve: a fork of a warmed process for each replay, or all in this one, in turn."""
 
 from __future__ import annotations
 
@@ -27,8 +24,7 @@ GRACE = 2.0
 def main(arguments: list[str]) -> None:
     """Serve until standard input ends.
 
-    `--jobs N`: replays at a time; `--real`: leave the accelerator to them; `--no-fork`: one after the other
-    in here.
+    `--jobs N`: replays at a time; `--real`: leave the accelerator to them; `--no-fork`: run them here, in turn.
     """
     jobs = int(arguments[arguments.index("--jobs") + 1]) if "--jobs" in arguments else 1
     real = "--real" in arguments
@@ -177,10 +173,7 @@ def wall_clock(seconds: float) -> Iterator[None]:
 
 
 def serve_in_turn(channel: int) -> None:
-    """One replay after the other in this process.
-
-    The parent starts a new one now and then, and after a crash.
-    """
+    """One replay after the other in this process; the parent starts a new one now and then, and after a crash."""
     from ..guard import Limits, install
 
     root = tempfile.mkdtemp(prefix="torchlint-")

@@ -33,10 +33,7 @@ def compile_text(
 
 
 class Instrumentation(ast.NodeTransformer):
-    """Puts the probes of a request into a tree.
-
-    Every probe calls a method of `__torchlint__` (see `probe.py`).
-    """
+    """Puts the probes of a request into a tree: each calls a method of `__torchlint__` (see `probe.py`)."""
 
     def __init__(
         self, source: str, loops: Sequence[Mapping[str, Any]], watch: Sequence[Mapping[str, Any]]

@@ -1,7 +1,4 @@
-"""Brings everything into memory that ordinary training imports late.
-
-So that replays need not, and guard rails need not let.
-"""
+"""Brings into memory what ordinary training imports late, so that replays need not and guard rails need not let."""
 
 from __future__ import annotations
 
