@@ -113,3 +113,53 @@ def test_a_wrapper_that_moves_its_inputs_mixes_nothing_in_the_module_that_it_wra
 
 def test_without_the_wrapper_the_same_input_is_mixed() -> None:
     assert mixes(_WRAPPED.format(wrapped="model"))
+
+
+def moved_kinds(code: str) -> dict[str, str]:
+    from torchlint.placement.events import Move
+
+    module = cst.parse_module(dedent(code))
+    moves = [e for e in observe(module, "module.py").events if isinstance(e, Move)]
+    return {module.code_for_node(m.receiver): m.value.kind.value for m in moves}
+
+
+def test_parts_of_a_batch_that_are_moved_and_handed_on_are_tensors() -> None:
+    kinds = moved_kinds("""
+        def train(model, loader, criterion, device):
+            for i, (inputs, labels) in enumerate(loader):
+                inputs = inputs.to(device)
+                labels = labels.to(device)
+                criterion(model(inputs), labels).backward()
+    """)
+    assert kinds == {"inputs": "tensor", "labels": "tensor"}
+
+
+def test_parts_unpacked_from_the_batch_in_a_statement_are_tensors() -> None:
+    kinds = moved_kinds("""
+        def train(model, loader, device):
+            for batch in loader:
+                inputs, labels = batch
+                inputs.to(device)
+                model(inputs).backward()
+    """)
+    assert kinds == {"inputs": "tensor"}
+
+
+def test_a_whole_batch_may_be_anything() -> None:
+    kinds = moved_kinds("""
+        def train(model, loader, device):
+            for batch in loader:
+                batch = batch.to(device)
+                model(batch).backward()
+    """)
+    assert kinds == {"batch": "unknown"}
+
+
+def test_pairs_of_names_and_modules_are_no_parts_of_a_batch() -> None:
+    kinds = moved_kinds("""
+        def place(models, run, device):
+            for name, model in models.items():
+                model.to(device)
+                run(model)
+    """)
+    assert kinds == {"model": "unknown"}

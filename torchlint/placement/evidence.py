@@ -43,7 +43,7 @@ _MODULE_ONLY = frozenset(
     " register_forward_hook register_module add_module".split()
 )
 #: Marks that the usage walk adds; not attributes.
-MARKS = frozenset(["dim=", "size()", "dim()", "[str]", "[,]"])
+MARKS = frozenset(["[tensor]", "dim=", "size()", "dim()", "[str]", "[,]"])
 
 
 @lru_cache(maxsize=1)
@@ -55,6 +55,9 @@ def _distinguishing() -> frozenset[str]:
 def distinguishes_tensor(attribute: str) -> bool:
     """Whether nothing but a tensor is likely to have this attribute."""
     return attribute in _distinguishing()
+
+
+_PLACING = frozenset(["to", "cuda", "cpu"])
 
 
 def speaks_of_array(attribute: str) -> bool:
@@ -80,7 +83,10 @@ def kind_from_use(name: str, usage: Usage) -> Kind | None:
         return None
     if plain & _distinguishing():
         return Kind.TENSOR
-    if "size()" in used or "dim()" in used:
+    if "size()" in used or "dim()" in used or "[tensor]" in used:
+        return Kind.TENSOR
+    if name in usage.batch_parts and plain & _PLACING and (name in usage.given or len(plain) > 1):
+        # A part of a batch that is sent to a device and handed on: what frameworks call a batch comes whole.
         return Kind.TENSOR
     speaking = plain & _SPEAKING
     if len(speaking) >= 2 and not speaking <= torch_api.MODULE_ATTRIBUTES:

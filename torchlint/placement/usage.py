@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import Any
 
@@ -34,13 +35,15 @@ class Usage:
     it stands there in a list). module_arguments: names passed to what hangs on `self`, as "name attribute".
     indexed: names subscripted. assigned: how often a name is bound. loads: how often it is read.
     counters: names that are counted up, by a loop or by `+=`.
+    batch_parts: names unpacked from what a loop goes through: the inputs and targets of a batch. elements: the names of
+    what loops go through, whole. given: names that calls get by position.
     backward: a backward stands here outside every loop. trains: one stands here at all. self_assigned: attributes of
     `self` bound here.
     """
 
     __slots__ = (
-        "assigned", "attributes", "backward", "called", "compared", "containers", "counters", "indexed", "is_generator",
-        "iterated", "loads", "module_arguments", "self_assigned", "torch_arguments", "trains", "unpacked",
+        "assigned", "attributes", "backward", "batch_parts", "called", "compared", "containers", "counters", "elements",
+        "given", "indexed", "is_generator", "iterated", "loads", "module_arguments", "self_assigned", "torch_arguments", "trains", "unpacked",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -54,12 +57,34 @@ class Usage:
         self.containers: set[str] = set()
         self.compared: set[str] = set()
         self.counters: set[str] = set()
+        self.batch_parts: set[str] = set()
+        self.elements: set[str] = set()
+        self.given: set[str] = set()
         self.loads: defaultdict[str, int] = defaultdict(int)
         self.assigned: defaultdict[str, int] = defaultdict(int)
         self.self_assigned: set[str] = set()
         self.backward = False
         self.trains = False
         self.is_generator = False
+
+
+#: What a loop goes through that hands out pairs of other things than the parts of a batch.
+_PAIRS = re.compile(r"\b(zip|items|named_\w+|range|product|combinations|pairwise|walk|split|listdir|readlines|groupby)\(")
+
+
+def _note_batch(loop: cst.For, scope: Usage) -> None:
+    """Note the names under which a loop has the parts of a batch: `for x, y in loader`, `for i, (x, y) in enumerate(…)`."""
+    if _PAIRS.search(words(loop.iter)):
+        return
+    target = loop.target
+    if type(loop.iter) is cst.Call and dotted(loop.iter.func) == "enumerate" and type(target) is cst.Tuple:
+        if len(target.elements) != 2:
+            return
+        target = target.elements[1].value  # type: ignore[assignment]
+    if type(target) is cst.Tuple:
+        scope.batch_parts.update(assigned_names(target))
+    elif type(target) is cst.Name:
+        scope.elements.add(target.value)
 
 
 class FileUsage:
@@ -242,6 +267,8 @@ class FileUsage:
             self.sets_default_device = self.sets_default_device or not _is_host_type(node)
         for position, arg in enumerate(node.args):
             value = arg.value
+            if type(value) is cst.Name and arg.keyword is None and not arg.star:
+                scope.given.add(value.value)
             if arg.star == "**":
                 inner = dotted(value)
                 if inner is not None:
@@ -306,6 +333,7 @@ class FileUsage:
         name = dotted(node.iter)
         if name is not None:
             scope.iterated.add(name)
+        _note_batch(node, scope)
         self._scan(node.iter, scope, loop)
         self._target(node.target, scope, loop)
         self._scan(node.body, scope, loop if parts and loop is not None else node)
@@ -338,6 +366,8 @@ class FileUsage:
     def _assign(self, node: cst.Assign, scope: Usage, loop: cst.CSTNode | None) -> None:
         for target in node.targets:
             self._target(target.target, scope, loop)
+            if type(target.target) is cst.Tuple and type(node.value) is cst.Name and node.value.value in scope.elements:
+                scope.batch_parts.update(assigned_names(target.target))
         self._scan(node.value, scope, loop)
 
     def _assign_one(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
@@ -358,9 +388,17 @@ class FileUsage:
             for element in node.slice:
                 if type(element.slice) is cst.Index and type(element.slice.value) is cst.SimpleString:
                     scope.attributes[name].add("[str]")
+                elif type(element.slice) is cst.Index and self._is_call_of_torch(element.slice.value):
+                    scope.attributes[name].add("[tensor]")
                 elif len(node.slice) > 1 or (type(element.slice) is cst.Slice and False):
                     scope.attributes[name].add("[,]")
         self._below(node, scope, loop)
+
+    def _is_call_of_torch(self, node: cst.BaseExpression) -> bool:
+        root = node.func if type(node) is cst.Call else None
+        while type(root) is cst.Attribute:
+            root = root.value
+        return type(root) is cst.Name and root.value in self.torch_names
 
     def _binary(self, node: cst.BinaryOperation, scope: Usage, loop: cst.CSTNode | None) -> None:
         """A chain of operators leans to the left, and may have thousands of terms."""
