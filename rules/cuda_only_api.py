@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torchlint.findings import Confidence, Severity
 from torchlint.placement import torch_api
+from torchlint.placement.events import DeviceName
 from torchlint.portability import DeviceNames
 from torchlint.rule import Report
 
@@ -61,7 +62,11 @@ class CudaOnlyApi(DeviceNames):
     judged = frozenset(["api"])
 
     def finish(self) -> Iterator[Report]:
-        for named in self.unexcused():
+        found = list(self.unexcused())
+        # Streams, graphs and events are there to drive one vendor's device: who writes them knows, and so does what
+        # stands beside them.
+        driving = {named.scene.function for named in found if _last(named) not in _COMMON}
+        for named in found:
             known = torch_api.VENDOR.get(named.api)
             message = f"`{named.api}` fails where there is no {named.device.upper()}"
             if not named.raises:
@@ -69,10 +74,12 @@ class CudaOnlyApi(DeviceNames):
             if known is not None and known.replacement is not None and known.since is not None:
                 version = ".".join(map(str, known.since))
                 message += f"; `{known.replacement}` (torch {version}) is portable"
-            last = named.api.rsplit(".", 1)[-1]
-            # Streams, graphs and events are there to drive one vendor's device: who writes them knows.
-            confidence = Confidence.LIKELY if last in _COMMON else Confidence.POSSIBLE
+            confidence = Confidence.POSSIBLE if named.scene.function in driving else Confidence.LIKELY
             yield self.finding(named, message, confidence=confidence, cause=self.context.module)
+
+
+def _last(named: DeviceName) -> str:
+    return named.api.rsplit(".", 1)[-1]
 
 
 #: What code asks of a device in passing.

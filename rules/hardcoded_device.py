@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
-from torchlint.placement.events import DeviceName
+from torchlint.placement.events import Backward, DeviceName
 from torchlint.portability import CHOICE, DeviceNames
 from torchlint.rule import NodeEdit, NodeFix, Report
 
@@ -17,7 +17,8 @@ class HardcodedDevice(DeviceNames):
 
     What it does
         Finds `.cuda()`, `"cuda"` and `torch.cuda.FloatTensor` where no test, flag or `try` around them asks for
-        the device. All of a file are one finding. Silent: tests, files that need CUDA as a whole (they import
+        the device, and `y.cuda()` where a test of `x.is_cuda` means the device of `x`. All of a file are one
+        finding. Silent: tests, files that need CUDA as a whole (they import
         Triton, raise without CUDA, or run on NCCL), and functions and files that say so in their name.
 
     Why it matters
@@ -51,7 +52,7 @@ class HardcodedDevice(DeviceNames):
     code = "DEV501"
     name = "hardcoded-device"
     severity = Severity.WARNING
-    judged = frozenset(["literal", "cuda()", "tensor type", "autocast", "default", "compared"])
+    judged = frozenset(["literal", "cuda()", "tensor type", "autocast", "autocast decorator", "default", "compared", "beside"])
 
     def finish(self) -> Iterator[Report]:
         found = list(self.unexcused())
@@ -62,39 +63,47 @@ class HardcodedDevice(DeviceNames):
             yield self.finding(
                 named,
                 self._message(named),
-                confidence=_confidence(named),
+                confidence=self._confidence(named),
                 fix=self._fix(named),
                 cause=self.context.module,
             )
 
+    def on_backward(self, backward: Backward) -> None:
+        self._is_program = True
+
     def _message(self, named: DeviceName) -> str:
+        if named.what == "beside":
+            return f"`.cuda()` goes to the current device, which need not be `{named.at_hand}`"
         shown = {
             "literal": f'"{named.literal}" is named',
             "compared": f'"{named.literal}" is compared with',
             "default": f'"{named.literal}" is the default of `{named.api}`',
+            "autocast decorator": f'autocast is for "{named.literal}" alone',
             "autocast": f'autocast is for "{named.literal}" alone',
             "cuda()": "`.cuda()` moves to CUDA",
             "tensor type": f"`{named.api}` is a type of CUDA",
         }[named.what]
         return f"{shown}, and nothing asks whether it is available"
 
+    def _confidence(self, named: DeviceName) -> Confidence:
+        if named.what == "default":
+            # A default says what the author has; who calls may say otherwise.
+            return Confidence.POSSIBLE
+        of_device = named.at_hand.split(".")[0] in ("device", "dev", "self")
+        if named.what.startswith("autocast") and not of_device:
+            # It warns and does nothing elsewhere; a slip where the code has a device to ask for its type.
+            if self._is_program or not (named.at_hand or named.what == "autocast decorator"):
+                return Confidence.POSSIBLE
+        return Confidence.LIKELY
+
     def _fix(self, named: DeviceName) -> NodeFix | None:
         node = named.node
         device = named.at_hand or self.context.device_expression or CHOICE
         if named.what == "literal" and isinstance(node, cst.BaseString):
             edit = NodeEdit(node, "replace", device)
-        elif named.what == "cuda()" and type(node) is cst.Call and type(node.func) is cst.Attribute and not node.args:
+        elif named.what in ("cuda()", "beside") and type(node) is cst.Call and type(node.func) is cst.Attribute and not node.args:
             edit = NodeEdit(node, "replace", f"{self.context.code(node.func.value)}.to({device})")
         else:
             return None
         return NodeFix(f"use `{device}`", Safety.UNSAFE, (edit,))
 
-
-def _confidence(named: DeviceName) -> Confidence:
-    if named.what == "default":
-        # A default says what the author has; who calls may say otherwise.
-        return Confidence.POSSIBLE
-    if named.what == "autocast" and named.at_hand.split(".")[0] not in ("device", "dev", "self"):
-        # It warns and does nothing elsewhere; a slip where the code has a device to ask for its type.
-        return Confidence.POSSIBLE
-    return Confidence.LIKELY

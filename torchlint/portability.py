@@ -13,7 +13,11 @@ from torchlint.placement.scene import Scene
 from torchlint.rule import Rule, RuleContext
 
 #: Words in the name of a file, a class or a function that is for one vendor's devices on purpose.
-_ON_PURPOSE = frozenset("cuda gpu gpus nccl triton tensorrt trt multigpu nvidia cudagraph cudnn".split())
+_ON_PURPOSE = frozenset(
+    "cuda gpu gpus nccl triton tensorrt trt multigpu nvidia cudagraph cudnn parallel distributed ddp fsdp".split()
+)
+#: Words in a condition that only CUDA (or the work of many processes on it) fulfils.
+_OF_CUDA = frozenset("nccl mccl rccl flash triton tensorrt world rank distributed ddp fsdp bnb int8 quantized".split())
 #: Words in the path of a file that checks or measures what it has, on the machine that it is written for.
 _FOR_THE_DESK = frozenset("test tests testing bench benchmark benchmarks kernel kernels".split())
 _PRECISION = frozenset("amp fp half mixed precision autocast".split())
@@ -49,8 +53,9 @@ class DeviceNames(Rule):
         self._excused = True
 
     def on_wrap(self, wrap: Wrap) -> None:
-        # Training over many processes is set up for the vendor's devices from the start.
-        self._excused |= wrap.api.endswith("DistributedDataParallel") or wrap.api.endswith("FullyShardedDataParallel")
+        # Work for many devices is set up for the vendor's from the start.
+        last = wrap.api.rsplit(".", 1)[-1]
+        self._excused |= last in ("DistributedDataParallel", "FullyShardedDataParallel") or "device_ids" in wrap.keywords
 
     def on_attribute(self, attribute: Attribute) -> None:
         self._is_library |= isinstance(attribute.owner, Class) and attribute.owner.is_module
@@ -85,6 +90,8 @@ class DeviceNames(Rule):
 
     def _on_purpose(self, scene: Scene) -> bool:
         if scene.is_test or scene.role == "test":
+            return True
+        if any(not _words(condition).isdisjoint(_OF_CUDA) for condition, _ in scene.conditions):
             return True
         if scene.function is None:
             return False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement.guards import tests_of
+from torchlint.placement.comparisons import note_uncalled
 from torchlint.placement.interpreter import key_of, negated
 from torchlint.placement.syncs import emit_sync, may_wait
 from torchlint.placement.syntax import dotted
@@ -104,6 +105,7 @@ def truth_test(run: Interpreter, node: cst.BaseExpression, value: Value) -> None
     if kind is cst.UnaryOperation and type(node.operator) is cst.Not:  # type: ignore[attr-defined]
         truth_test(run, node.expression, value)  # type: ignore[attr-defined]
         return
+    note_uncalled(run, node, value)
     if kind is cst.BooleanOperation:
         left = run.truths.get(node.left, UNKNOWN)  # type: ignore[attr-defined]
         truth_test(run, node.left, left)  # type: ignore[attr-defined]

@@ -13,9 +13,14 @@ from torchlint.placement.values import Kind
 _CUDA_LIBRARIES = frozenset(
     "triton cupy pycuda tensorrt torch_tensorrt torch2trt flash_attn apex amp_C transformer_engine nvidia pynvml spconv"
     " MinkowskiEngine causal_conv1d_cuda selective_scan_cuda deep_gemm cutlass nvdiffrast tinycudann cudnn vllm sglang"
-    " colossalai deepspeed megatron horovod fairscale tensorrt_llm".split()
+    " bitsandbytes torchcomms colossalai deepspeed megatron horovod fairscale tensorrt_llm".split()
 )
 _EXTENSIONS = ("torch.utils.cpp_extension", "numba.cuda")
+#: Libraries whose import imports torch at once.
+_ON_TORCH = frozenset(
+    "torch torchvision torchaudio lightning pytorch_lightning accelerate timm torchmetrics torch_geometric kornia"
+    " fairseq detectron2 torchtext".split()
+)
 _LEAVING = frozenset(["sys.exit", "os._exit", "builtins.exit", "builtins.quit", "pytest.skip", "pytest.fail"])
 _ASKING = frozenset(["is_available", "device_count"])
 
@@ -26,6 +31,11 @@ def note_import(run: Interpreter, node: cst.CSTNode, name: str) -> None:
         return
     if name.split(".")[0] in _CUDA_LIBRARIES or name.startswith(_EXTENSIONS):
         run.emit(Demand(node, run.scene, "import"))
+
+
+def imports_torch(name: str) -> bool:
+    """Whether importing a module imports torch, so that what torch reads then is settled."""
+    return name.split(".")[0] in _ON_TORCH
 
 
 def leaves_program(run: Interpreter, call: cst.Call, env: Env) -> bool:

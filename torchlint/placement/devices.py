@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement.events import DeviceName, Operand
-from torchlint.placement.syntax import dotted, words
+from torchlint.placement.syntax import descendants, dotted, string, words
 from torchlint.placement.values import HOST, Alternative, Certainty, Kind, Place, Value, Where
 
 if TYPE_CHECKING:
@@ -76,18 +76,26 @@ def emit_device_name(run: Interpreter, named: DeviceName) -> None:
         or works_with_others(run.frame.usage)
     )
     named.at_hand = device_at_hand(run)
+    if named.what == "cuda()" and named.guarded and not named.chosen:
+        _note_neighbour(named)
     old = run.events.get((DeviceName, named.node))
     if isinstance(old, DeviceName) and old.guarded and not named.guarded:
         del run.events[(DeviceName, named.node)]
     run.emit(named)
 
 
+def _note_neighbour(named: DeviceName) -> None:
+    """`if x.is_cuda: y.cuda()` follows another tensor, and goes to the current device, not to that of `x`."""
+    for text, truth in named.scene.conditions:
+        if truth and text.endswith(".is_cuda") and text.count("(") == 0:
+            named.what, named.guarded, named.at_hand = "beside", False, text.removesuffix(".is_cuda") + ".device"
+
+
 #: Functions of torch.distributed (and of helpers around it) that tell processes apart or join them: their tensors
 #: are where the backend wants them.
 _COLLECTIVE = frozenset(
     "all_reduce all_gather all_gather_into_tensor all_gather_object reduce_scatter reduce_scatter_tensor all_to_all"
-    " broadcast_object_list get_world_size is_dist_avail_and_initialized is_distributed get_rank get_local_rank"
-    " is_initialized init_process_group init_distributed launch_from_torch".split()
+    " broadcast_object_list is_dist_avail_and_initialized init_process_group init_distributed launch_from_torch".split()
 )
 
 
@@ -110,3 +118,30 @@ def device_at_hand(run: Interpreter) -> str:
         return f"{frame.self_name}.device"
     known = run.globals.get("device")
     return "device" if frame.function is not None and known is not None and known.kind is Kind.DEVICE else ""
+
+
+def note_cuda_autocast(run: Interpreter, node: cst.CSTNode, name: str) -> None:
+    """Mixed precision that is for CUDA alone by the name of its module."""
+    if name.startswith("torch.cuda.amp."):
+        emit_device_name(run, DeviceName(node, run.scene, "cuda", "api", "torch.cuda.amp.autocast", raises=False))
+
+
+def mark_decorator(run: Interpreter, decorator: cst.Decorator) -> None:
+    """A decorator can't ask what the function is given for its device."""
+    for node in descendants(decorator.decorator):
+        event = run.events.get((DeviceName, node))
+        if isinstance(event, DeviceName) and event.what == "autocast":
+            event.what = "autocast decorator"
+
+
+def mark_default(run: Interpreter, parameter: cst.Param) -> None:
+    """A device that is the default of a parameter: what the author has, and what who calls may say otherwise."""
+    default, name = parameter.default, parameter.name.value
+    assert default is not None
+    for node in descendants(default):
+        event = run.events.get((DeviceName, node))
+        if isinstance(event, DeviceName):
+            event.what, event.api = "default", name
+    text = string(default)
+    if text is not None and is_vendor(text) and "device" in name.lower():
+        run.emit(DeviceName(default, run.scene, text.split(":")[0], "default", name, literal=text))

@@ -59,7 +59,7 @@ class Create(Event):
 
     api: qualified name. why: `explicit` (device=), `template` (*_like, new_*), `default`, `host-only` (from_numpy,
     torch.Tensor, …: ignores the default device), `generator`, `unknown` (**kwargs, out=).
-    data: the host data it is made from, if any.
+    data: the host data it is made from, if any. dtype: its name, where it is given.
     nearby: the tensors off the host and the devices that names in scope are bound to, latest first.
     """
 
@@ -69,6 +69,7 @@ class Create(Event):
     data: Value | None = None
     random: bool = False
     nearby: tuple[tuple[str, Value], ...] = ()
+    dtype: str | None = None
 
 
 @dataclass(slots=True)
@@ -162,8 +163,9 @@ class DeviceName(Event):
     """A literal or an API that names one vendor's device.
 
     device: `cuda`, `mps`, `xpu`, …. what: `literal`, `cuda()`, `api`, `default` (of a parameter), `choice` (a
-    two-way choice such as "cuda" if available else "cpu"), `tensor type`, `autocast`, `compared`. api: the function or
-    attribute used; of a choice, what decides: `is_available`, `flag`, `comparison`. receiver: what a `.cuda()` is
+    two-way choice such as "cuda" if available else "cpu"), `tensor type`, `autocast`, `autocast decorator`, `compared`, `beside` (`.cuda()` where
+    another tensor is on CUDA), `mention`. api: the function or
+    attribute used; of a choice, what decides: `is_available`, `flag`, `comparison`, `not cpu`. receiver: what a `.cuda()` is
     called on. raises: whether a build without it raises.
     at_hand: an expression for a device that the code has at hand there (a parameter, a tensor's, the object's own).
     guarded: whether code around the literal or around its use asks for the device first, or handles its absence.
@@ -195,7 +197,7 @@ class Demand(Event):
 class Compare(Event):
     """A device is compared, an availability function is tested uncalled.
 
-    what: `device == str`, `device is str`, `str in device`, `uncalled`, `index`.
+    what: `device == str`, `device is str`, `str in device`, `tensor's device == unindexed`, `uncalled`.
     """
 
     what: str
@@ -205,10 +207,36 @@ class Compare(Event):
 
 @dataclass(slots=True)
 class Load(Event):
-    """A checkpoint is read. mapped: whether map_location is given."""
+    """A checkpoint is read.
+
+    mapped: whether map_location is given. what: what is read, as far as words go (the path's expression).
+    saved: the file writes such a thing itself (`torch.save`). device: what the code has for a device there.
+    """
 
     api: str
     mapped: bool
+    what: str = ""
+    at_hand: str = ""
+
+
+@dataclass(slots=True)
+class Save(Event):
+    """Something is written by `torch.save`. what: where to, as far as words go."""
+
+    value: Value
+    what: str = ""
+
+
+@dataclass(slots=True)
+class IgnoredDevice(Event):
+    """A function has a parameter for the device that it never reads, and decides itself where a tensor goes.
+
+    name: the parameter. parameter: its node. how: `created`, `cuda()`, `own device`.
+    """
+
+    name: str
+    parameter: cst.CSTNode
+    how: str
 
 
 @dataclass(slots=True)

@@ -93,7 +93,8 @@ def kind_from_use(name: str, usage: Usage) -> Kind | None:
         return Kind.TENSOR
     if "dim=" in used and plain:
         return Kind.TENSOR
-    if plain & {"backward", "is_cuda"} and not plain & {"step", "zero_grad"}:
+    backward = "backward" in plain and f"{name}.backward" in usage.called
+    if ("is_cuda" in plain or backward) and not plain & {"step", "zero_grad"}:
         return Kind.TENSOR
     return Kind.TENSOR if given_as_tensor(name, usage) else None
 

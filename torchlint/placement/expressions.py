@@ -9,9 +9,10 @@ import libcst as cst
 from torchlint.placement.apis import api_value
 from torchlint.placement.branches import choose, condition_of
 from torchlint.placement.classes import class_attribute, instance_attribute
+from torchlint.placement.comparisons import compare_devices, device_of, mark_compared, note_uncalled
 from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.devices import is_vendor
-from torchlint.placement.events import Compare, DeviceName, Operand
+from torchlint.placement.events import DeviceName, Operand
 from torchlint.placement.flags import as_flag
 from torchlint.placement.frameworks_bridge import framework_attribute
 from torchlint.placement.guards import frequency_tests, tests_of
@@ -122,8 +123,7 @@ def _device_attribute(base: Value, node: cst.Attribute) -> Value:
     places = tuple(p._replace(rank=None) for p in base.places)
     if not places:
         places = (Alternative(Place(Where.NAMED, words(node)), None, node),)
-    facts = frozenset({"torch.device"}) if base.kind is Kind.TENSOR else frozenset()
-    return Value(Kind.DEVICE, places, base.certainty, facts=facts)
+    return Value(Kind.DEVICE, places, base.certainty, facts=device_of(base))
 
 
 def _tensor_attribute(base: Value, attr: str) -> Value:
@@ -300,16 +300,6 @@ def _may_hold_tensor(value: Value) -> bool:
     return value.kind is Kind.UNKNOWN
 
 
-def _mark_compared(run: Interpreter, side: cst.BaseExpression) -> None:
-    """A device that is made to be compared with is not one that the code uses: `x.device == torch.device("cuda")`."""
-    made = side.value if type(side) is cst.Attribute else side
-    if type(made) is cst.Call:
-        for arg in made.args:
-            event = run.events.get((DeviceName, arg.value))
-            if isinstance(event, DeviceName) and event.api == "torch.device":
-                event.what = "compared"
-
-
 _TRUTH_ONLY = (cst.Is, cst.IsNot, cst.In, cst.NotIn)
 
 
@@ -319,9 +309,9 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
     values = [left, *(run.evaluate(c.comparator, env) for c in node.comparisons)]
     operators = [type(c.operator) for c in node.comparisons]
     if len(values) == 2:
-        _compare_devices(run, node, left, values[1], operators[0])
+        compare_devices(run, node, left, values[1], operators[0])
     for side in (node.left, *(c.comparator for c in node.comparisons)):
-        _mark_compared(run, side)
+        mark_compared(run, side)
     if _asks_for_none(values, operators):
         return NUMBER
     if any(v.kind is Kind.TENSOR for v in values) and not any(o in _TRUTH_ONLY for o in operators):
@@ -367,7 +357,7 @@ def _comparison_tests(
         if value.kind is Kind.DEVICE or "device type" in value.facts:
             tests.add("accelerator")
         for text in (value, *(value.items or ())):
-            if text.kind is Kind.STRING and text.name and text.name.split(":")[0] in (*_DEVICE_FAMILIES, "cpu", "gpu"):
+            if text.kind is Kind.STRING and text.name and _names_device(text.name):
                 tests.add("accelerator")
     if tests & {"accelerator"} and any(o in (cst.NotEqual, cst.IsNot) for o in operators):
         tests.discard("accelerator")
@@ -375,23 +365,9 @@ def _comparison_tests(
     return frozenset(tests)
 
 
-def _compare_devices(run: Interpreter, node: cst.Comparison, left: Value, right: Value, operator: Any) -> None:
-    pair = {left.kind, right.kind}
-    if pair == {Kind.DEVICE, Kind.STRING}:
-        text = left if left.kind is Kind.STRING else right
-        device = right if text is left else left
-        if "torch.device" not in device.facts:
-            return
-        if operator in (cst.Equal, cst.NotEqual):
-            run.emit(Compare(node, run.scene, "device == str", left, right))
-        elif operator in (cst.Is, cst.IsNot):
-            run.emit(Compare(node, run.scene, "device is str", left, right))
-        elif operator in (cst.In, cst.NotIn) and text is left:
-            run.emit(Compare(node, run.scene, "str in device", left, right))
-    elif operator in (cst.Is, cst.IsNot) and Kind.STRING in pair:
-        text = left if left.kind is Kind.STRING else right
-        if text.name and text.name.split(":")[0] in (*_DEVICE_FAMILIES, "cpu"):
-            run.emit(Compare(node, run.scene, "device is str", left, right))
+def _names_device(text: str) -> bool:
+    """Whether a text is a device, or the type of a tensor on one."""
+    return text.split(":")[0] in (*_DEVICE_FAMILIES, "cpu", "gpu") or text.startswith("torch.cuda.")
 
 
 @expression(cst.BooleanOperation)
@@ -410,6 +386,8 @@ def boolean(run: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
         right = run.evaluate(node.right, taken if is_and else skipped)
     run.scene = scene
     run.truths[node.left], run.truths[node.right] = left, right
+    note_uncalled(run, node.left, left)
+    note_uncalled(run, node.right, right)
     if key is not None:
         left, right = guarded(left, key[0], not key[1]), guarded(right, *key)
     if Kind.TENSOR in (left.kind, right.kind) and left.kind in (Kind.TENSOR, Kind.NONE, Kind.UNKNOWN):
@@ -432,6 +410,7 @@ def boolean(run: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
 def unary(run: Interpreter, node: cst.UnaryOperation, env: Env) -> Value:
     value = run.evaluate(node.expression, env)
     if type(node.operator) is cst.Not:
+        note_uncalled(run, node.expression, value)
         if value.kind is Kind.TENSOR:
             run.truths[node] = value
             return value
@@ -478,13 +457,13 @@ def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Valu
 
 
 def _decider(node: cst.BaseExpression, test: Value) -> str:
-    """What a choice of a device rests on: another device (`comparison`), `is_available`, a `flag`."""
+    """What a choice of a device rests on: that one is not the CPU (`not cpu`), another `comparison`, `is_available`, a `flag`."""
     while type(node) is cst.UnaryOperation:
         node = node.expression
     if type(node) is cst.Comparison and len(node.comparisons) == 1:
         texts = (string(node.left), string(node.comparisons[0].comparator))
         if any(t is not None and (t == "cpu" or is_vendor(t)) for t in texts):
-            return "comparison"
+            return "not cpu" if "cpu" in texts else "comparison"
     if type(node) is cst.Call and type(node.func) is cst.Attribute and node.func.attr.value == "startswith":
         return "comparison"
     if test.tests & {"accelerator", "no-accelerator"}:
@@ -560,6 +539,8 @@ def text(run: Interpreter, node: cst.SimpleString, env: Env) -> Value:
     value = string(node)
     if value is not None and is_vendor(value):
         run.literals[node] = run.scene
+        if value.startswith("mps"):
+            run.emit(DeviceName(node, run.scene, "mps", "mention", literal=value), "mention")
         return Value(Kind.STRING, name=value, ref=node)
     return Value(Kind.STRING, name=value)
 

@@ -21,6 +21,8 @@ def speaks_of_accelerators(name: str) -> bool:
 
 def as_flag(value: Value, name: str) -> Value:
     """The value, whose truth is a question for the accelerator if its name says so."""
-    if value.tests or value.kind not in _KINDS or not speaks_of_accelerators(name):
+    if value.tests or not speaks_of_accelerators(name):
+        return value
+    if value.kind not in _KINDS and not (value.kind is Kind.API and name.isupper()):
         return value
     return value.but(tests=_FLAG)

@@ -12,6 +12,7 @@ from torchlint.placement import torch_api
 from torchlint.placement.arguments import Arguments
 from torchlint.placement.definitions import Class, Function
 from torchlint.placement.events import Autocast, DeviceName, Operand
+from torchlint.placement.devices import mark_decorator, mark_default, note_cuda_autocast
 from torchlint.placement.evidence import (
     MARKS,
     from_annotation,
@@ -20,6 +21,7 @@ from torchlint.placement.evidence import (
     kind_from_use,
 )
 from torchlint.placement.helpers import helper_style
+from torchlint.placement.ignored import note_ignored_device
 from torchlint.placement.interpreter import MOST_NESTED_SUMMARIES, Env, Frame, Interpreter
 from torchlint.placement.operations import mix
 from torchlint.placement.project import MOST_NESTED_MODULES
@@ -54,16 +56,18 @@ def define(run: Interpreter, node: cst.FunctionDef, env: Env, owner: Class | Non
     names = []
     for decorator in node.decorators:
         value = run.evaluate(decorator.decorator, env)
+        mark_decorator(run, decorator)
         target = decorator.decorator.func if type(decorator.decorator) is cst.Call else decorator.decorator
         api = run.evaluate(target, env) if type(decorator.decorator) is cst.Call else value
         names.append(api.name if api.kind is Kind.API and api.name else words(target))
         if value.kind is Kind.API and value.name and value.name.rsplit(".", 1)[-1] == "autocast":
             run.emit(Autocast(decorator.decorator, run.scene, torch_api.canonical(value.name), None, "default", decorator=True))
+            note_cuda_autocast(run, decorator.decorator, value.name)
     function.decorators = tuple(names)
     for parameter in all_parameters(node):
         if parameter.default is not None:
             function.defaults[parameter.name.value] = run.evaluate(parameter.default, env)
-            _default_device(run, parameter)
+            mark_default(run, parameter)
     run.functions.append(function)
     return Value(Kind.FUNCTION, ref=function)
 
@@ -71,14 +75,6 @@ def define(run: Interpreter, node: cst.FunctionDef, env: Env, owner: Class | Non
 def all_parameters(node: cst.FunctionDef) -> Iterable[cst.Param]:
     """The named parameters of a function in order."""
     return (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
-
-
-def _default_device(run: Interpreter, parameter: cst.Param) -> None:
-    text = string(parameter.default) if parameter.default is not None else None
-    if text is not None and text.split(":")[0] in _DEVICE_FAMILIES and "device" in parameter.name.value.lower():
-        assert parameter.default is not None
-        name = parameter.name.value
-        run.emit(DeviceName(parameter.default, run.scene, text.split(":")[0], "default", name, literal=text))
 
 
 def role_of(run: Interpreter, function: Function) -> str:
@@ -182,6 +178,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
         function.state = "done"
     function.result = _result(run, function, env)
     function.helper = helper_style(function)
+    note_ignored_device(run, function)
 
 
 #: What code reads or calls that is written for tensors on any device.

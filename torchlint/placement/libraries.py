@@ -149,9 +149,12 @@ def library_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     if name in ("copy.deepcopy", "copy.copy"):
         return (arguments.value("x", 0) or UNKNOWN).but(ref=(arguments.value("x", 0) or UNKNOWN).ref)
     if name in ("os.environ.setdefault", "os.putenv") and arguments.positional:
-        text = string(arguments.positional[0].node)
-        if text is not None:
-            run.emit(EnvironmentEvent(node, run.scene, text, run.torch_imported))
+        note_variable(run, node, arguments.positional[0].node)
+        return UNKNOWN
+    if name == "os.environ.update":
+        given = [*(o.value for o in arguments.positional), *arguments.unpacked]
+        for key in {*arguments.named, *(key for mapping in given for key in mapping.keys or ())}:
+            run.emit(EnvironmentEvent(node, run.scene, key, run.torch_imported), key)
         return UNKNOWN
     if root in ("tqdm", "alive_progress", "rich") or last in ("tqdm", "trange", "track", "progress_bar"):
         if last == "trange":
@@ -168,6 +171,13 @@ def library_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     if root in ("os", "sys", "re", "json", "pathlib", "logging", "datetime", "csv", "argparse", "time", "glob", "shutil", "warnings", "matplotlib", "PIL", "cv2", "pandas", "sklearn"):
         return _host_library(run, root, arguments)
     return framework_call(run, name, node, arguments, env)
+
+
+def note_variable(run: Interpreter, node: cst.CSTNode, key: cst.CSTNode) -> None:
+    """An environment variable is set, before or after torch is imported."""
+    text = string(key)
+    if text is not None:
+        run.emit(EnvironmentEvent(node, run.scene, text, run.torch_imported))
 
 
 def _host_library(run: Interpreter, root: str, arguments: Arguments) -> Value:

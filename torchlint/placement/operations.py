@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement.events import Attribute, HostOnly, Leftover, Mix, Operand
+from torchlint.placement.events import Env as EnvironmentEvent
 from torchlint.placement.graphs import keep, keep_state
 from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted, string
@@ -253,6 +254,10 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
         _assign_in_dict(run, target, value)
         return
     base = run.evaluate(target.value, env)
+    if base.kind is Kind.API and base.name == "os.environ" and type(target.slice[0].slice) is cst.Index:
+        text = string(target.slice[0].slice.value)
+        if text is not None:
+            run.emit(EnvironmentEvent(target, run.scene, text, run.torch_imported))
     indices = [run.evaluate(e.slice.value, env) for e in target.slice if type(e.slice) is cst.Index]
     name = dotted(target.value)
     if name is not None:

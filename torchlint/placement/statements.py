@@ -7,7 +7,7 @@ import libcst as cst
 from torchlint.placement.apis import api_value
 from torchlint.placement.branches import Branch, condition_of, meet, opposite, world_of
 from torchlint.placement.conditions import narrow, truth_test
-from torchlint.placement.demands import asks_availability, leaves_program, note_demand, note_import
+from torchlint.placement.demands import asks_availability, imports_torch, leaves_program, note_demand, note_import
 from torchlint.placement.events import Autocast, Demand, Return, Use
 from torchlint.placement.graphs import keep_sum
 from torchlint.placement.guards import branch_tests, tests_of
@@ -459,8 +459,7 @@ def class_def(run: Interpreter, node: cst.ClassDef, env: Env) -> Outcome | None:
 def import_(run: Interpreter, node: cst.Import, env: Env) -> Outcome | None:
     for alias in node.names:
         name = dotted(alias.name) or ""
-        if name.split(".")[0] == "torch":
-            run.torch_imported = True
+        run.torch_imported |= imports_torch(name)
         note_import(run, node, name)
         if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
             env[alias.asname.name.value] = Value(Kind.API, name=name)
@@ -475,8 +474,7 @@ def import_from(run: Interpreter, node: cst.ImportFrom, env: Env) -> Outcome | N
     if isinstance(node.names, cst.ImportStar):
         return None
     base = "." * len(node.relative) + (dotted(node.module) or "" if node.module is not None else "")
-    if base.split(".")[0] == "torch":
-        run.torch_imported = True
+    run.torch_imported |= imports_torch(base)
     note_import(run, node, base)
     for alias in node.names:
         name = alias.asname.name if alias.asname is not None else alias.name

@@ -9,7 +9,8 @@ import libcst as cst
 
 from torchlint.placement import torch_api
 from torchlint.placement.arguments import Arguments
-from torchlint.placement.devices import VENDORS, device_places, emit_device_name, name_device, named_place
+from torchlint.placement.comparisons import sort_of_device
+from torchlint.placement.devices import VENDORS, device_at_hand, device_places, emit_device_name, name_device, named_place, note_cuda_autocast
 from torchlint.placement.events import (
     Autocast,
     Backward,
@@ -22,6 +23,7 @@ from torchlint.placement.events import (
     Load,
     Operand,
     Pin,
+    Save,
     Scaler,
     UnsafeUnderAutocast,
     Wrap,
@@ -103,6 +105,7 @@ def _device(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, e
         index = arguments.find("index", 1)
         if index is None or integer(index.node) is not None:
             name_device(run, node, given.value, "literal", "torch.device")
+        facts = sort_of_device(given.value.name, index is not None)
         return Value(Kind.DEVICE, (named_place(given.value.name, node),), facts=facts, tests=given.value.tests)
     places = given.value.places if given.value.kind in (Kind.DEVICE, Kind.STRING) else ()
     if not places:
@@ -148,6 +151,8 @@ def _generator(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
     "torch.cuda.get_device_capability",
 )  # fmt: skip
 def _available(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    if ".mps." in name:
+        run.emit(DeviceName(node, run.scene, "mps", "mention", name), "mention")
     return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
 
 
@@ -250,7 +255,10 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
         facts |= {"mask"}
     value = Value(Kind.TENSOR, places, facts=facts)
     nearby = _nearby(run, env) if value.on_host else ()
-    run.emit(Create(node, run.scene, name, value, why, data, name in torch_api.RANDOM, nearby))
+    given = None if dtype is None else dtype.name
+    if name == "torch.DoubleTensor":
+        given = "float64"
+    run.emit(Create(node, run.scene, name, value, why, data, name in torch_api.RANDOM, nearby, given))
     return value
 
 
@@ -506,8 +514,8 @@ def _autocast(run: Interpreter, name: str, node: cst.Call, arguments: Arguments,
     run.emit(event)
     if device is not None and enabled is None:
         name_device(run, device.node, device.value, "autocast", name)
-    if vendor and "cuda" in name and state == "yes":
-        emit_device_name(run, DeviceName(node, run.scene, "cuda", "api", "torch.cuda.amp.autocast", raises=False))
+    if state == "yes":
+        note_cuda_autocast(run, node, name)
     return Value(Kind.CONTEXT, name="autocast", ref=event)
 
 
@@ -548,7 +556,9 @@ def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     position = {"torch.load": 1, "torch.jit.load": 1}.get(name, 2)
     mapped = arguments.find("map_location", position)
     known = mapped is not None or arguments.may_have("map_location") or bool(arguments.starred)
-    run.emit(Load(node, run.scene, name, known))
+    path = arguments.find("f", 0) or arguments.find("url", 0)
+    what = _path_of(path.node) if path is not None else ""
+    run.emit(Load(node, run.scene, name, known, what, device_at_hand(run)))
     if mapped is not None:
         name_device(run, mapped.node, mapped.value, "literal", name)
     return Value(Kind.UNKNOWN)
@@ -613,8 +623,16 @@ def _asks(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     return NUMBER
 
 
+def _path_of(node: cst.CSTNode) -> str:
+    """A path in words: its text where it is one, with a literal that it starts with, or the expression."""
+    return _path_of(node.left) + "…" if type(node) is cst.BinaryOperation else words(node)
+
+
 @_api("torch.save")
 def _save(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    path = arguments.find("f", 1)
+    saved = arguments.value("obj", 0) or UNKNOWN
+    run.emit(Save(node, run.scene, saved, _path_of(path.node) if path is not None else ""))
     run.timeline.waits()
     return UNKNOWN
 

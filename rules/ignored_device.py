@@ -1,0 +1,62 @@
+"""DEV110: a function has a parameter for the device and does not read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchlint.findings import Confidence, Safety, Severity
+from torchlint.placement.events import IgnoredDevice
+from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule
+
+
+class IgnoredDeviceParameter(Rule):
+    """A function has a parameter for the device, and does not read it where it places tensors.
+
+    What it does
+        Finds functions whose `device` parameter nothing reads, although they create tensors on the CPU, call
+        `.cuda()`, or move to `self.device`. Silent where the signature is imposed (overrides, abstract methods).
+
+    Why it matters
+        The caller says where the tensors shall be, and is not heard.
+
+    Example
+        import torch
+
+
+        def positions(count, device):
+            return torch.arange(count)  # <-
+
+    Use instead
+        import torch
+
+
+        def positions(count, device):
+            return torch.arange(count, device=device)
+
+    Fix
+        Unsafe. Passes the parameter on where a tensor is created.
+
+    References
+        https://docs.pytorch.org/docs/stable/tensor_attributes.html#torch.device
+    """
+
+    code = "DEV110"
+    name = "ignored-device"
+    severity = Severity.WARNING
+
+    def on_ignored_device(self, event: IgnoredDevice) -> Iterator[Report]:
+        if event.scene.is_test or event.scene.role in ("data", "test"):
+            return
+        fix = None
+        if event.how == "created":
+            edit = NodeEdit(event.node, "argument", f"device={event.name}")
+            fix = NodeFix(f"create it on `{event.name}`", Safety.UNSAFE, (edit,))
+        what = {"created": "is created on the CPU", "cuda()": "goes to CUDA", "own device": "goes to `self.device`"}
+        yield self.finding(
+            event,
+            f"this {what[event.how]}, and nothing reads the parameter `{event.name}`",
+            confidence=Confidence.LIKELY,
+            notes=(Note("context", event.parameter, f"`{event.name}` is not read"),),
+            fix=fix,
+            cause=event.parameter,
+        )

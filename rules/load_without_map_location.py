@@ -1,0 +1,73 @@
+"""DEV107: a checkpoint is read without saying where its tensors shall go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchlint.findings import Confidence, Safety, Severity
+from torchlint.placement.events import Load, Save
+from torchlint.rule import NodeEdit, NodeFix, Report, Rule, RuleContext
+
+
+class LoadWithoutMapLocation(Rule):
+    """A checkpoint is read without `map_location`.
+
+    What it does
+        Finds `torch.load` (and the helpers of `torch.hub` around it) without `map_location`.
+
+    Why it matters
+        Tensors go back to the device that they were saved from: reading fails where there is none, and fills the
+        first GPU where many processes read at once.
+
+    Example
+        import torch
+
+
+        def resume(path, model, device):
+            model.load_state_dict(torch.load(path))  # <-
+            return model.to(device)
+
+    Use instead
+        import torch
+
+
+        def resume(path, model, device):
+            model.load_state_dict(torch.load(path, map_location=device))
+            return model.to(device)
+
+    Fix
+        Unsafe. Takes the device at hand, else the CPU; `load_state_dict` copies from there.
+
+    References
+        https://docs.pytorch.org/docs/stable/generated/torch.load.html
+        https://github.com/KaidiXu/Beta-CROWN/pull/1
+    """
+
+    code = "DEV107"
+    name = "load-without-map-location"
+    severity = Severity.WARNING
+
+    def __init__(self, context: RuleContext) -> None:
+        super().__init__(context)
+        self._saved: set[tuple[object, str]] = set()
+
+    def on_save(self, save: Save) -> None:
+        self._saved.add((save.scene.function, save.what))
+
+    def on_load(self, load: Load) -> Iterator[Report]:
+        if load.mapped or load.scene.is_test or load.scene.role == "test" or load.scene.asks_for_accelerator:
+            return
+        if (load.scene.function, load.what) in self._saved:
+            return  # the run reads back what it wrote itself
+        device = load.at_hand or '"cpu"'
+        fix = NodeFix(
+            f"map to `{device}`", Safety.UNSAFE, (NodeEdit(load.node, "argument", f"map_location={device}"),)
+        )
+        message = "without `map_location` the tensors go back to the device that they were saved from"
+        yield self.finding(load, message, confidence=_confidence(load), fix=fix)
+
+
+def _confidence(load: Load) -> Confidence:
+    """Weights that are published under an address are saved from the CPU as a rule."""
+    published = load.api != "torch.load" and ("://" in load.what or load.what.endswith("[…]"))
+    return Confidence.POSSIBLE if published else Confidence.LIKELY

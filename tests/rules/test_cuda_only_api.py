@@ -1,0 +1,89 @@
+"""DEV502: which calls of vendors' functions are reported."""
+
+from __future__ import annotations
+
+import pytest
+from checking import expect, findings, reported_lines
+
+from torchlint.findings import Confidence
+
+CODE = "DEV502"
+
+
+@pytest.mark.parametrize(
+    "imports, call",
+    [
+        ("import torch", "torch.cuda.synchronize()"),
+        ("import torch as th", "th.cuda.current_device()"),
+        ("from torch import cuda", "cuda.get_device_name(0)"),
+        ("from torch.cuda import synchronize", "synchronize()"),
+        ("import torch", "torch.cuda.set_device(0)"),
+        ("import torch", "torch.cuda.reset_peak_memory_stats()"),
+        ("import torch", "torch.mps.synchronize()"),
+    ],
+)
+def test_a_call_that_fails_elsewhere_is_reported(imports: str, call: str) -> None:
+    expect(f"{imports}\ndef work():\n    {call}  # <-\n", CODE)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.cuda.empty_cache()",
+        "torch.cuda.manual_seed_all(1)",
+        "torch.cuda.is_available()",
+        "torch.cuda.max_memory_allocated()",
+        "torch.cuda.set_device(args.local_rank)",
+        "torch.accelerator.synchronize()",
+        "if torch.cuda.is_available():\n        torch.cuda.synchronize()",
+        "try:\n        torch.cuda.synchronize()\n    except Exception:\n        pass",
+    ],
+)
+def test_harmless_and_guarded_calls_are_silent(call: str) -> None:
+    expect(f"import torch\ndef work(args):\n    {call}\n", CODE)
+
+
+def test_what_drives_a_device_on_purpose_is_possible_only() -> None:
+    code = """
+        import torch
+        def timed(work):
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            work()
+            end.record()
+            torch.cuda.synchronize()
+            return start.elapsed_time(end)
+        """
+    assert findings(code, CODE) == ()
+    assert reported_lines(code, CODE, confidence=Confidence.POSSIBLE) == [4, 8]
+
+
+@pytest.mark.parametrize("head", ["with torch.cuda.amp.autocast():", "if True:"])
+def test_autocast_of_cuda_alone_is_reported(head: str) -> None:
+    mark = "  # <-" if "autocast" in head else ""
+    expect(f"import torch\ndef run(model, x):\n    {head}{mark}\n        return model(x)\n", CODE)
+
+
+def test_as_a_decorator_with_and_without_parentheses() -> None:
+    expect(
+        """
+        import torch
+        from torch.cuda.amp import autocast
+        class Net:
+            @autocast()  # <-
+            def one(self, x):
+                return x
+            @torch.cuda.amp.autocast  # <-
+            def two(self, x):
+                return x
+            @autocast(enabled=False)
+            def three(self, x):
+                return x
+        """,
+        CODE,
+    )
+
+
+def test_a_portable_form_is_named_with_the_torch_that_has_it() -> None:
+    (finding,) = findings("import torch\ndef work():\n    torch.cuda.synchronize()\n", CODE)
+    assert "`torch.accelerator.synchronize` (torch 2.6)" in finding.message

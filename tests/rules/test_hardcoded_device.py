@@ -1,0 +1,268 @@
+"""DEV501: which named devices are reported, what excuses them, and what the fix writes."""
+
+from __future__ import annotations
+
+import pytest
+from checking import expect, findings, fixed, reported_lines
+
+from torchlint.findings import Confidence
+
+CODE = "DEV501"
+
+
+@pytest.mark.parametrize(
+    "imports, use",
+    [
+        ("import torch", "x.cuda()"),
+        ("import torch", 'x.to("cuda")'),
+        ("import torch", 'x.to(device="cuda:0")'),
+        ("import torch", 'torch.ones(3, device="cuda")'),
+        ("import torch as th", 'th.device("cuda")'),
+        ("from torch import device as Device", 'Device("cuda")'),
+        ("from torch import zeros", 'zeros(3, device="mps")'),
+        ("import torch", "torch.cuda.FloatTensor(3)"),
+        ("from torch.cuda import LongTensor", "LongTensor(3)"),
+        ("import torch", 'x.type("torch.cuda.FloatTensor")'),
+        ("import torch", 'x.new_zeros(3, device="cuda")'),
+        ("import torch", 'torch.Generator("cuda")'),
+        ("import torch", 'torch.set_default_tensor_type("torch.cuda.FloatTensor")'),
+    ],
+)
+def test_a_named_device_is_reported_where_nothing_asks_for_it(imports: str, use: str) -> None:
+    expect(
+        f"""
+        {imports}
+        def work(x):
+            y = {use}  # <-
+            return y
+        """,
+        CODE,
+    )
+
+
+def test_a_literal_is_reported_where_it_stands_and_not_where_it_is_used() -> None:
+    expect(
+        """
+        import torch
+        device = "cuda"  # <-
+        class Runner:
+            where = "cuda:1"  # <-
+            def run(self, x, model):
+                model.to(device)
+                return model(x.to(self.where))
+        """,
+        CODE,
+    )
+
+
+def test_all_places_of_a_file_are_one_finding() -> None:
+    (finding,) = findings(
+        """
+        import torch
+        def work(x, y):
+            return x.cuda() + y.to("cuda")
+        def more(x):
+            return x.cuda()
+        """,
+        CODE,
+    )
+    assert finding.range.start.line == 4
+    assert [(r.role, r.range.start.line) for r in finding.related] == [("also", 4), ("also", 6)]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'device = "cuda" if torch.cuda.is_available() else "cpu"\nx = torch.ones(3).to(device)',
+        'device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")\nx = torch.ones(3, device=device)',
+        "if torch.cuda.is_available():\n    x = torch.ones(3).cuda()",
+        "use_cuda = torch.cuda.is_available()\nif use_cuda:\n    x = torch.ones(3).cuda()",
+        "if not torch.cuda.is_available():\n    x = 1\nelse:\n    x = torch.ones(3).cuda()",
+        "x = torch.ones(3).cuda() if torch.cuda.is_available() else torch.ones(3)",
+        "if torch.cuda.device_count() > 1:\n    x = torch.ones(3).cuda()",
+        "try:\n    x = torch.ones(3).cuda()\nexcept RuntimeError:\n    x = torch.ones(3)",
+        "for i in range(torch.cuda.device_count()):\n    x = torch.ones(3).cuda(i)",
+    ],
+)
+def test_a_question_for_the_device_excuses(code: str) -> None:
+    expect("import torch\n" + code + "\n", CODE)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "args.cuda",
+        "opt.use_gpu",
+        "self.n_gpu > 0",
+        'config["use_cuda"]',
+        'cfg.get("gpu")',
+        "not args.no_cuda",
+        "gpu_ids",
+        "device.type == 'cuda'",
+        "'cuda' in str(device)",
+        "args.device != 'cpu'",
+        "is_cuda_available()",
+        "x.is_cuda and flag",
+        "kind == Kind.CUDA",
+        "spect.type() == 'torch.cuda.HalfTensor'",
+    ],
+)
+def test_a_flag_or_a_comparison_excuses(test: str) -> None:
+    expect(
+        f"""
+        import torch
+        def work(self, args, opt, config, cfg, gpu_ids, device, x, flag, kind, Kind, is_cuda_available, spect):
+            y = torch.ones(3)
+            if {test}:
+                y = y.cuda()
+            return y
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'parser.add_argument("--device", default="cuda")',
+        'names = ["cuda", "cpu"]',
+        'table = {"cuda": 1, "where": "cuda"}',
+        'trainer = Trainer(accelerator="cuda")',
+        'same = x.device == torch.device("cuda")',
+        "torch.cuda.manual_seed_all(0)",
+        "torch.cuda.empty_cache()",
+        'y = x.cuda(args.gpu)',
+        'y = x.to(f"cuda:{args.rank}")',
+        'y = torch.device("cuda", args.local_rank)',
+        'model = torch.load("x", map_location="cpu")',
+    ],
+)
+def test_what_is_data_or_chosen_elsewhere_is_silent(line: str) -> None:
+    expect(
+        f"""
+        import torch
+        def work(x, args, parser, Trainer):
+            {line}
+            return x
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import triton",
+        "from flash_attn import flash_attn_func",
+        "assert torch.cuda.is_available()",
+        "if not torch.cuda.is_available():\n    raise SystemExit('needs CUDA')",
+        "if not torch.cuda.is_available():\n    sys.exit(1)",
+        "torch.distributed.init_process_group('nccl')",
+        "torch.distributed.init_process_group(backend='nccl')",
+        "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))",
+    ],
+)
+def test_a_file_that_needs_cuda_as_a_whole_is_silent(line: str) -> None:
+    expect("import sys, torch\n" + line + "\ndef work(x):\n    return x.cuda()\n", CODE)
+
+
+def test_an_import_that_may_fail_does_not_excuse() -> None:
+    expect(
+        """
+        import torch
+        try:
+            import triton
+        except ImportError:
+            triton = None
+        def work(x):
+            return x.cuda()  # <-
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("path", ["tests/test_step.py", "test_step.py", "train_gpu.py", "benchmarks/speed.py", "cuda/ops.py"])
+def test_tests_benchmarks_and_files_for_gpus_are_silent(path: str) -> None:
+    code = "import torch\ndef work(x):\n    return x.cuda()\n"
+    assert bool(findings(code, CODE, path=path)) == (path == "cuda/ops.py")
+
+
+@pytest.mark.parametrize("name", ["to_gpu", "run_cuda", "CudaPrefetcher", "DataParallelNet"])
+def test_functions_and_classes_that_say_so_are_silent(name: str) -> None:
+    expect(f"import torch\nclass {name}:\n    def run(self, x):\n        return x.cuda()\n", CODE)
+
+
+def test_a_function_that_is_called_behind_a_question_alone_is_silent() -> None:
+    expect(
+        """
+        import torch
+        def move(x):
+            return x.cuda()
+        def work(x):
+            if torch.cuda.is_available():
+                x = move(x)
+            return x
+        """,
+        CODE,
+    )
+
+
+def test_one_unguarded_use_of_a_literal_is_enough() -> None:
+    expect(
+        """
+        import torch
+        where = "cuda"  # <-
+        def work(x):
+            if torch.cuda.is_available():
+                x = x.to(where)
+            return x
+        def more(x):
+            return x.to(where)
+        """,
+        CODE,
+    )
+
+
+def test_following_another_tensor_to_the_current_device_is_reported() -> None:
+    code = """\
+        import torch
+        def mask(lengths):
+            steps = torch.arange(3)
+            if lengths.is_cuda:
+                steps = steps.cuda()  # <-
+            return steps < lengths.unsqueeze(1)
+        """
+    expect(code, CODE)
+    assert "steps = steps.to(lengths.device)" in fixed(code, CODE)
+
+
+def test_a_default_is_possible_only() -> None:
+    code = 'import torch\ndef work(x, device="cuda"):\n    return x.to(device)\n'
+    expect(code, CODE)
+    assert reported_lines(code, CODE, confidence=Confidence.POSSIBLE) == [2]
+
+
+@pytest.mark.parametrize(
+    "code, device",
+    [
+        ("def work(x, device):\n    return x.cuda()", "device"),
+        ("def work(x: torch.Tensor, y):\n    return y.cuda() + x", "x.device"),
+        ("class A:\n    def __init__(self, device):\n        self.device = device\n    def run(self, y):\n        return y.cuda()", "self.device"),
+        ("def work(y):\n    return y.cuda()", '"cuda" if torch.cuda.is_available() else "cpu"'),
+    ],
+)
+def test_the_fix_takes_the_device_at_hand(code: str, device: str) -> None:
+    assert f".to({device})" in fixed("import torch\n" + code + "\n", CODE)
+
+
+@pytest.mark.parametrize(
+    "body, reported",
+    [
+        ("with torch.autocast('cuda'):\n        y = model(x.to(device))\n    return y", True),
+        ("with torch.autocast('cuda', enabled=flag):\n        y = model(x.to(device))\n    return y", False),
+        ("if args.amp:\n        with torch.autocast('cuda'):\n            return model(x.to(device))", False),
+    ],
+)
+def test_autocast_for_cuda_is_reported_where_a_device_is_at_hand(body: str, reported: bool) -> None:
+    code = f"import torch\ndef run(model, x, device, flag, args):\n    {body}\n"
+    assert bool(findings(code, CODE)) is reported
