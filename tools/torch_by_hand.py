@@ -102,6 +102,9 @@ ON_CPU = {
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.CTCLoss.html
 # Indices may be on the CPU or beside what is indexed, not elsewhere:
 # https://github.com/pytorch/pytorch/blob/v2.6.0/aten/src/ATen/TensorIndexing.h
+# A tensor that fills has no dimensions, and its number is read where it lives:
+# https://github.com/pytorch/pytorch/blob/v2.6.0/aten/src/ATen/native/Fill.cpp
+# https://github.com/pytorch/pytorch/blob/v2.6.0/aten/src/ATen/native/TensorAdvancedIndexing.cpp
 # copy_ copies between devices: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.copy_.html
 CPU_ALLOWED = {
     "torch.nn.functional.ctc_loss": ["targets", "input_lengths", "target_lengths"],
@@ -110,6 +113,15 @@ CPU_ALLOWED = {
     "torch.index_put_": ["indices"],
     "index_put": ["indices"],
     "index_put_": ["indices"],
+    "torch.fill": ["value"],
+    "torch.fill_": ["value"],
+    "torch.masked_fill": ["value"],
+    "torch.index_fill": ["value"],
+    "fill_": ["value"],
+    "masked_fill": ["value"],
+    "masked_fill_": ["value"],
+    "index_fill": ["value"],
+    "index_fill_": ["value"],
     "__getitem__": ["indices"],
     "__setitem__": ["indices", "value"],
     "copy_": ["src", "other"],

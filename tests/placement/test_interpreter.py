@@ -163,3 +163,15 @@ def test_pairs_of_names_and_modules_are_no_parts_of_a_batch() -> None:
                 run(model)
     """)
     assert kinds == {"model": "unknown"}
+
+
+def test_a_tensor_that_fills_may_be_on_the_host() -> None:
+    assert not mixes("""
+        import torch
+        def f(device, weights, mask, rows):
+            x = torch.zeros(3, device=device)
+            drawn = torch.multinomial(weights.cpu(), 1)[0]
+            x.fill_(drawn)
+            x = x.masked_fill(mask, torch.ones(4)[0])
+            return x.index_fill(0, rows, torch.ones(4).sum())
+    """)
