@@ -5,8 +5,9 @@ from __future__ import annotations
 from textwrap import dedent
 
 import libcst as cst
+import pytest
 
-from torchlint.placement.events import Mix
+from torchlint.placement.events import Mix, Wrap
 from torchlint.placement.observer import Observation, observe
 
 
@@ -175,3 +176,16 @@ def test_a_tensor_that_fills_may_be_on_the_host() -> None:
             x = x.masked_fill(mask, torch.ones(4)[0])
             return x.index_fill(0, rows, torch.ones(4).sum())
     """)
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    ["torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.distributed.fsdp.FullyShardedDataParallel"],
+)
+def test_what_wraps_a_module_is_seen_whatever_torch_documents_of_it(wrapper: str) -> None:
+    events = observed(f"""
+        import torch
+        import torch.distributed.fsdp
+        model = {wrapper}(torch.nn.Linear(3, 3))
+    """).events
+    assert [e.api for e in events if isinstance(e, Wrap)] == [wrapper]

@@ -78,7 +78,7 @@ def torch_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
         name_device(run, device.node, device.value, "literal", name)
     if name in torch_api.CREATES:
         return create(run, name, node, arguments, env)
-    if name in torch_api.MODULES:
+    if name in torch_api.MODULES or name in _WRAPPERS:
         return _build_module(run, name, node, arguments)
     if name in torch_api.OPTIMIZERS:
         parameters = arguments.value("params", 0) or UNKNOWN
@@ -363,7 +363,8 @@ def _variable(run: Interpreter, name: str, node: cst.Call, arguments: Arguments,
 _CONTAINERS = frozenset(["torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"])
 _WRAPPERS = frozenset(
     ["torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel",
-     "torch.nn.parallel.distributed.DistributedDataParallel", "torch.distributed.fsdp.FullyShardedDataParallel"]
+     "torch.nn.parallel.distributed.DistributedDataParallel", "torch.distributed.fsdp.FullyShardedDataParallel",
+     "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel"]
 )  # fmt: skip
 
 
