@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import AsyncRead
-from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule, confidence_of, weakest
+from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, confidence_of, weakest
 
 
 class AsyncHostRead(Rule):
@@ -53,6 +53,7 @@ class AsyncHostRead(Rule):
     code = "DEV602"
     name = "async-host-read"
     severity = Severity.ERROR
+    probe = Probe("race")
 
     def on_async_read(self, read: AsyncRead) -> Iterator[Report]:
         notes = () if read.copy is None else (Note("origin", read.copy, "the copy begins here, and is not waited for"),)

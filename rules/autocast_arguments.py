@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Autocast
-from torchlint.rule import NodeEdit, NodeFix, Report, Rule
+from torchlint.rule import NodeEdit, NodeFix, Probe, Report, Rule
 
 _MESSAGES = {
     "missing": "`{api}` needs a device type, and raises without one",
@@ -73,6 +73,7 @@ class AutocastArguments(Rule):
     code = "DEV403"
     name = "autocast-arguments"
     severity = Severity.ERROR
+    probe = Probe("autocast")
 
     def on_autocast(self, event: Autocast) -> Iterator[Report]:
         what = event.misplaced

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchlint.findings import Confidence, Severity
 from torchlint.placement.events import Autocast, Backward, UnsafeUnderAutocast
-from torchlint.rule import Report, Rule
+from torchlint.rule import Probe, Report, Rule
 
 
 class AutocastScope(Rule):
@@ -51,6 +51,7 @@ class AutocastScope(Rule):
     code = "DEV404"
     name = "autocast-scope"
     severity = Severity.WARNING
+    probe = Probe("autocast")
 
     def on_backward(self, event: Backward) -> Iterator[Report]:
         if event.scene.autocast and not event.scene.is_test:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from torchlint.findings import Severity
 from torchlint.mixes import Origins, confidence_in, device_fix, faulty_creation, is_hot, origin_notes, shown
 from torchlint.placement.events import Create, Mix, Move
-from torchlint.rule import Note, Report, Rule, RuleContext
+from torchlint.rule import Note, Probe, Report, Rule, RuleContext
 
 
 class CpuTensorInHotPath(Rule):
@@ -59,6 +59,7 @@ class CpuTensorInHotPath(Rule):
     code = "DEV201"
     name = "cpu-tensor-in-hot-path"
     severity = Severity.ERROR
+    probe = Probe("mix")
 
     def __init__(self, context: RuleContext) -> None:
         super().__init__(context)

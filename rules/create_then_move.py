@@ -11,7 +11,7 @@ from torchlint.mixes import is_hot, shown
 from torchlint.placement.events import Create, Move
 from torchlint.placement.scene import Scene
 from torchlint.placement.values import Kind, Where
-from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule, RuleContext
+from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext
 
 #: Factories that need nothing from the host: their tensors are as well filled on the device.
 _FILLED_ANYWHERE = frozenset(
@@ -68,6 +68,7 @@ class CreateThenMove(Rule):
     code = "DEV202"
     name = "create-then-move"
     severity = Severity.WARNING
+    probe = Probe("copies")
 
     def __init__(self, context: RuleContext) -> None:
         super().__init__(context)

@@ -8,7 +8,7 @@ from torchlint.findings import Confidence, Severity
 from torchlint.placement import torch_api
 from torchlint.placement.events import DeviceName
 from torchlint.portability import DeviceNames
-from torchlint.rule import Report
+from torchlint.rule import Probe, Report
 
 
 class CudaOnlyApi(DeviceNames):
@@ -59,6 +59,7 @@ class CudaOnlyApi(DeviceNames):
     code = "DEV502"
     name = "cuda-only-api"
     severity = Severity.WARNING
+    probe = Probe("hardcoded", {"direct": True})
     judged = frozenset(["api"])
 
     def finish(self) -> Iterator[Report]:

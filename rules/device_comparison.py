@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Compare
 from torchlint.placement.values import Kind
-from torchlint.rule import NodeEdit, NodeFix, Report, Rule, confidence_of, weakest
+from torchlint.rule import NodeEdit, NodeFix, Probe, Report, Rule, confidence_of, weakest
 
 
 class DeviceComparison(Rule):
@@ -53,6 +53,7 @@ class DeviceComparison(Rule):
     code = "DEV108"
     name = "device-comparison"
     severity = Severity.ERROR
+    probe = Probe("value")
 
     def on_compare(self, compare: Compare) -> Iterator[Report]:
         message = _MESSAGES.get(compare.what)

@@ -8,7 +8,7 @@ from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Call, Filter, Operand
 from torchlint.placement.interpreter import key_of
 from torchlint.placement.values import Kind, Value
-from torchlint.rule import NodeEdit, NodeFix, Report, Rule
+from torchlint.rule import NodeEdit, NodeFix, Probe, Report, Rule
 
 _NO_TENSORS = (Kind.DEVICE, Kind.STRING, Kind.NUMBER, Kind.DTYPE, Kind.NONE)
 
@@ -57,6 +57,7 @@ class DiscardedMoveHelper(Rule):
     code = "DEV111"
     name = "discarded-move-helper"
     severity = Severity.ERROR
+    probe = Probe("discarded-helper")
 
     def on_call(self, call: Call) -> Iterator[Report]:
         if not call.dropped or not call.helper:

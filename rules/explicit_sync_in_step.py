@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchlint.findings import Safety, Severity
 from torchlint.placement.events import Clock, Sync
-from torchlint.rule import NodeEdit, NodeFix, Report, RuleContext
+from torchlint.rule import NodeEdit, NodeFix, Probe, Report, RuleContext
 from torchlint.waits import WaitRule
 
 
@@ -61,6 +61,7 @@ class ExplicitSyncInStep(WaitRule):
     code = "DEV306"
     name = "explicit-sync-in-step"
     severity = Severity.WARNING
+    probe = Probe("sync", {"explicit": True})
 
     def __init__(self, context: RuleContext) -> None:
         super().__init__(context)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchlint.findings import Confidence, Severity
 from torchlint.placement.events import Fault, Protocol
-from torchlint.rule import Note, Report, Rule
+from torchlint.rule import Note, Probe, Report, Rule
 
 
 class Fp16WithoutScaler(Rule):
@@ -58,6 +58,7 @@ class Fp16WithoutScaler(Rule):
     code = "DEV401"
     name = "fp16-without-scaler"
     severity = Severity.WARNING
+    probe = Probe("underflow")
 
     def on_protocol(self, event: Protocol) -> Iterator[Report]:
         if event.fault is not Fault.HALF_UNSCALED or event.scene.is_test:

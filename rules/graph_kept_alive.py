@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Accumulate
-from torchlint.rule import NodeEdit, NodeFix, Report, Rule, confidence_of, weakest
+from torchlint.rule import NodeEdit, NodeFix, Probe, Report, Rule, confidence_of, weakest
 
 
 class GraphKeptAlive(Rule):
@@ -59,6 +59,7 @@ class GraphKeptAlive(Rule):
     code = "DEV304"
     name = "graph-kept-alive"
     severity = Severity.WARNING
+    probe = Probe("graph")
 
     def on_accumulate(self, kept: Accumulate) -> Iterator[Report]:
         source = self.context.code(kept.kept)

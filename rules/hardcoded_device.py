@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Backward, DeviceName
 from torchlint.portability import CHOICE, DeviceNames
-from torchlint.rule import NodeEdit, NodeFix, Report
+from torchlint.rule import NodeEdit, NodeFix, Probe, Report
 
 
 class HardcodedDevice(DeviceNames):
@@ -52,6 +52,7 @@ class HardcodedDevice(DeviceNames):
     code = "DEV501"
     name = "hardcoded-device"
     severity = Severity.WARNING
+    probe = Probe("hardcoded")
     judged = frozenset(["literal", "cuda()", "tensor type", "autocast", "autocast decorator", "default", "compared", "beside"])
 
     def finish(self) -> Iterator[Report]:

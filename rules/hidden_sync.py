@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchlint.findings import Confidence, Severity
 from torchlint.placement.events import Sync
-from torchlint.rule import weakest
+from torchlint.rule import Probe, weakest
 from torchlint.waits import WaitRule
 
 
@@ -56,6 +56,7 @@ class HiddenSync(WaitRule):
     code = "DEV303"
     name = "hidden-sync"
     severity = Severity.WARNING
+    probe = Probe("sync")
 
     def concerns(self, sync: Sync) -> bool:
         return sync.hidden

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchlint.findings import Confidence, Severity
 from torchlint.placement.events import Sync
-from torchlint.rule import weakest
+from torchlint.rule import Probe, weakest
 from torchlint.waits import WaitRule
 
 
@@ -55,6 +55,7 @@ class HostCopyInStep(WaitRule):
     code = "DEV302"
     name = "host-copy-in-step"
     severity = Severity.WARNING
+    probe = Probe("sync")
 
     def concerns(self, sync: Sync) -> bool:
         return sync.api in ("cpu", "numpy")

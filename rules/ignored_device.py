@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import IgnoredDevice
-from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule
+from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule
 
 
 class IgnoredDeviceParameter(Rule):
@@ -43,6 +43,7 @@ class IgnoredDeviceParameter(Rule):
     code = "DEV110"
     name = "ignored-device"
     severity = Severity.WARNING
+    probe = Probe("mix")
 
     def on_ignored_device(self, event: IgnoredDevice) -> Iterator[Report]:
         if event.scene.is_test or event.scene.role in ("data", "test"):

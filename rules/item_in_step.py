@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Sync
 from torchlint.placement.values import Where
-from torchlint.rule import NodeEdit, NodeFix, Report, weakest
+from torchlint.rule import NodeEdit, NodeFix, Probe, Report, weakest
 from torchlint.waits import WaitRule
 
 #: How a number is asked for.
@@ -71,6 +71,7 @@ class ItemInStep(WaitRule):
     code = "DEV301"
     name = "item-in-step"
     severity = Severity.WARNING
+    probe = Probe("sync")
 
     def concerns(self, sync: Sync) -> bool:
         return sync.api in _READS

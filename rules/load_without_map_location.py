@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Load, Save
-from torchlint.rule import NodeEdit, NodeFix, Report, Rule, RuleContext
+from torchlint.rule import NodeEdit, NodeFix, Probe, Report, Rule, RuleContext
 
 
 class LoadWithoutMapLocation(Rule):
@@ -46,6 +46,7 @@ class LoadWithoutMapLocation(Rule):
     code = "DEV107"
     name = "load-without-map-location"
     severity = Severity.WARNING
+    probe = Probe("load")
 
     def __init__(self, context: RuleContext) -> None:
         super().__init__(context)

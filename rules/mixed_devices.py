@@ -21,7 +21,7 @@ from torchlint.mixes import (
 from torchlint.placement.events import Build, Create, Mix, Move, Return
 from torchlint.placement.syntax import dotted
 from torchlint.placement.values import Kind, Value, Where
-from torchlint.rule import Note, Report, Rule, RuleContext, confidence_of, weakest
+from torchlint.rule import Note, Probe, Report, Rule, RuleContext, confidence_of, weakest
 
 #: Optimizers that allocate their state in the constructor, beside the parameters (torch/optim/adagrad.py).
 _ALLOCATING = frozenset(["torch.optim.Adagrad"])
@@ -72,6 +72,7 @@ class MixedDevices(Rule):
     code = "DEV102"
     name = "mixed-devices"
     severity = Severity.ERROR
+    probe = Probe("mix")
 
     def __init__(self, context: RuleContext) -> None:
         super().__init__(context)

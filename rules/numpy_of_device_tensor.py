@@ -8,7 +8,7 @@ from torchlint.findings import Confidence, Safety, Severity
 from torchlint.mixes import shown
 from torchlint.placement.events import HostOnly
 from torchlint.placement.values import Where
-from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule, confidence_of, weakest
+from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, confidence_of, weakest
 
 
 class NumpyOfDeviceTensor(Rule):
@@ -52,6 +52,7 @@ class NumpyOfDeviceTensor(Rule):
     code = "DEV106"
     name = "numpy-of-device-tensor"
     severity = Severity.ERROR
+    probe = Probe("numpy")
 
     def on_host_only(self, event: HostOnly) -> Iterator[Report]:
         if not event.api.startswith("numpy"):

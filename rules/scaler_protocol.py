@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Fault, Protocol
 from torchlint.placement.values import Certainty
-from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule
+from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule
 
 _ERRORS = frozenset(
     [Fault.PLAIN_STEP, Fault.NO_UPDATE, Fault.UNSCALED_LATE, Fault.NEVER_SCALED, Fault.UPDATE_ALONE]
@@ -82,6 +82,7 @@ class ScalerProtocol(Rule):
     code = "DEV402"
     name = "scaler-protocol"
     severity = Severity.WARNING
+    probe = Probe("scaler")
 
     def on_protocol(self, event: Protocol) -> Iterator[Report]:
         message = _MESSAGES.get(event.fault)

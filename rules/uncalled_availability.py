@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchlint.findings import Safety, Severity
 from torchlint.placement.events import Compare
-from torchlint.rule import NodeEdit, NodeFix, Report, Rule
+from torchlint.rule import NodeEdit, NodeFix, Probe, Report, Rule
 
 
 class UncalledAvailability(Rule):
@@ -38,6 +38,7 @@ class UncalledAvailability(Rule):
     code = "DEV109"
     name = "uncalled-availability"
     severity = Severity.ERROR
+    probe = Probe("value")
 
     def on_compare(self, compare: Compare) -> Iterator[Report]:
         if compare.what == "uncalled":

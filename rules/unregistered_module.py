@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Attribute, Move
 from torchlint.placement.values import Kind, Value
-from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule, RuleContext
+from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext
 
 
 class UnregisteredModule(Rule):
@@ -62,6 +62,7 @@ class UnregisteredModule(Rule):
     code = "DEV104"
     name = "unregistered-module"
     severity = Severity.ERROR
+    probe = Probe("unregistered")
     explains = ("DEV102", "DEV201")
 
     def __init__(self, context: RuleContext) -> None:

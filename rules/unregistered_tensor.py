@@ -10,7 +10,7 @@ from torchlint.findings import Confidence, Safety, Severity
 from torchlint.mixes import Origins, confidence_in, shown
 from torchlint.placement.events import Attribute, Leftover, Mix, Move, Operand
 from torchlint.placement.values import Alternative, Certainty, Value
-from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule, RuleContext, confidence_of, weakest
+from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext, confidence_of, weakest
 
 
 class UnregisteredTensor(Rule):
@@ -65,6 +65,7 @@ class UnregisteredTensor(Rule):
     code = "DEV103"
     name = "unregistered-tensor"
     severity = Severity.ERROR
+    probe = Probe("unregistered")
     explains = ("DEV102", "DEV201")
 
     def __init__(self, context: RuleContext) -> None:

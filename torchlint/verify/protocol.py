@@ -94,6 +94,7 @@ class Request:
     seed: int = 0
     limits: Limits = Limits()
     stage: Mapping[str, Any] | None = None
+    lenient: bool = False
 
     def to_json(self, id: int) -> dict[str, Any]:
         """The request on the wire."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchlint import cache as store
-from torchlint.check import read
+from torchlint.check import in_short, read
 from torchlint.findings import Finding, Verdict
 from torchlint.rule import Rule
 from torchlint.source import Program, Unreadable
@@ -86,7 +86,12 @@ class Verifier:
         cases: dict[int, _Case] = {}
         sources: dict[str, tuple[Source, Program] | None] = {}
         for i, (finding, data) in enumerate(findings):
-            case = self._case(finding, data, sources)
+            try:
+                case = self._case(finding, data, sources)
+            except Exception as error:  # a fault of ours costs this finding its verdict, and no more
+                case = replace(
+                    finding, verdict=Verdict(INCONCLUSIVE, "none", f"not replayed: {in_short(error)}")
+                )
             if isinstance(case, _Case):
                 known = self._recall(case)
                 if known is None:
@@ -162,7 +167,10 @@ class Verifier:
     def _settles(self, case: _Case, answer: Answer) -> bool:
         """Take an answer in; whether the finding is decided."""
         case.answers = (*case.answers, answer)
-        said = case.probe.judge(case.answers, case.site)
+        try:
+            said = case.probe.judge(case.answers, case.site)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            said = Said(INCONCLUSIVE, f"not judged: {in_short(error)}")
         more = len(case.answers) < len(case.asks)
         case.ran = case.ran or (reached(answer) and answer.status == "ran" and answer.exception is None)
         if said.status == INCONCLUSIVE and more:
@@ -238,10 +246,19 @@ def site_of(finding: Finding, source: Source, program: Program) -> Site:
             also[related.role] = (*also.get(related.role, ()), place)
     scope = source.scope(line)
     assert source.tree is not None
+    told = " ".join([finding.message, *(r.message for r in finding.related)])
     return Site(
-        source.path, line, max(line, end), finding.range.start.column - 1, code.strip(), finding.message, also,
-        interval(scope, source.tree), scope.loop is not None,
-    )  # fmt: skip
+        path=source.path,
+        line=line,
+        end=max(line, end),
+        column=finding.range.start.column - 1,
+        code=code.strip(),
+        message=finding.message,
+        told=told,
+        also=also,
+        row=rows[line - 1] if 0 < line <= len(rows) else "",
+        interval=interval(scope, source.tree),
+    )
 
 
 def _line(cell: int | None, line: int, program: Program) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,14 @@ from torchlint.verify.protocol import Limits, Loop, Request
 #: Calls of a function that has no loop around the line; and of loops other than that, iterations at most.
 _CALLS = 3
 _CAP = 3
+#: What a launcher tells each of its processes.
+_ENVIRONMENT = {
+    "RANK": "0",
+    "LOCAL_RANK": "0",
+    "WORLD_SIZE": "1",
+    "MASTER_ADDR": "localhost",
+    "MASTER_PORT": "29500",
+}
 
 
 @dataclass(frozen=True)
@@ -64,11 +72,14 @@ class Source:
     def request(self, piece: Piece, ask: Ask, site: Site) -> Request:
         """The replay of a piece that answers what a probe asks."""
         text = self.imports.text
-        if ask.substitute is not None:
+        if ask.substitute == "device":
             text = substituted(text, site)
+        elif ask.substitute == "host":
+            text = _on_lines(text, site.lines, lambda line: line.replace(".cpu()", ""))
         missing = list(self.imports.missing)
         tops = {name.partition(".")[0] for name in missing} - FRAMEWORKS
-        stage = {**piece.stage, "missing": missing, "lines": [*site.lines]}
+        assert self.tree is not None
+        stage = {**piece.stage, "missing": missing, "lines": [*site.lines], "words": _words(self.tree)}
         scope = self.scope(site.line)
         loops = _loops(scope, ask, piece)
         if not loops:
@@ -89,7 +100,9 @@ class Source:
             underflow=ask.underflow,
             name="__main__" if piece.main else "replayed",
             limits=Limits(wall=8.0, cpu=8.0),
+            environment=_ENVIRONMENT,
             stage=stage,
+            lenient=True,
         )
 
 
@@ -103,18 +116,24 @@ def _loops(scope: Scope, ask: Ask, piece: Piece) -> tuple[Loop, ...]:
 
 def substituted(text: str, site: Site) -> str:
     """The text with `cpu` in place of the accelerators that the lines of a finding name."""
+    return _on_lines(text, {*site.lines, *site.also.get("also", ())}, _on_cpu)
+
+
+def _on_lines(text: str, numbers: Iterable[int], change: Callable[[str], str]) -> str:
     lines = text.splitlines(keepends=True)
-    for number in {*site.lines, *(n for role, found in site.also.items() if role == "also" for n in found)}:
-        if not 0 < number <= len(lines):
-            continue
-        line = lines[number - 1]
-        line = re.sub(r"torch\.cuda\.amp\.autocast\(", 'torch.amp.autocast("cpu", ', line)
-        line = re.sub(r"torch\.cuda\.amp\.GradScaler\(", 'torch.amp.GradScaler("cpu", ', line)
-        line = re.sub(r"torch\.cuda\.(\w+Tensor)\b", r"torch.\1", line)
-        line = re.sub(r"(['\"])(?:cuda|mps|xpu)(?::\d+)?\1", r"\1cpu\1", line)
-        line = re.sub(r"\.(?:cuda|xpu)\((?:[^()]*)\)", ".cpu()", line)
-        lines[number - 1] = line
+    for number in numbers:
+        if 0 < number <= len(lines):
+            lines[number - 1] = change(lines[number - 1])
     return "".join(lines)
+
+
+def _on_cpu(line: str) -> str:
+    """A line that names no accelerator any more."""
+    line = re.sub(r"torch\.cuda\.amp\.autocast\(", 'torch.amp.autocast("cpu", ', line)
+    line = re.sub(r"torch\.cuda\.amp\.GradScaler\(", 'torch.amp.GradScaler("cpu", ', line)
+    line = re.sub(r"torch\.cuda\.(\w+Tensor)\b", r"torch.\1", line)
+    line = re.sub(r"(['\"])(?:cuda|mps|xpu)(?::\d+)?\1", r"\1cpu\1", line)
+    return re.sub(r"\.(?:cuda|xpu)\((?:[^()]*)\)", ".cpu()", line)
 
 
 # ---- calls -------------------------------------------------------------------------------------------------
@@ -125,7 +144,7 @@ def _calls(tree: ast.Module, scope: Scope, site: Site) -> Iterator[Piece]:
     if scope.function is not None:
         yield from _call(tree, scope.function, scope.classes, scope, site)
         return
-    if scope.classes:
+    if scope.classes or scope.loop is not None:
         return
     names = _bound_at(tree, site.line)
     for function, classes in _functions(tree):
@@ -142,6 +161,8 @@ def _call(
     decorators = {getattr(d, "id", getattr(d, "attr", "")) for d in function.decorator_list}
     if isinstance(function, ast.AsyncFunctionDef) or "property" in decorators:
         return
+    if any(map(_skips, [*function.decorator_list, *(d for c in classes for d in c.decorator_list)])):
+        return
     method = bool(classes) and "staticmethod" not in decorators
     stage: dict[str, Any] = {"call": [*(c.name for c in classes), function.name]}
     given = _numbers(function, scope, tree)
@@ -153,6 +174,9 @@ def _call(
     stage["batches_on_device"] = not _moves(function)
     where = ".".join(stage["call"])
     yield Piece(f"`{where}` was called with stand-ins", stage)
+    if any(_is_zero(n) for t in scope.tests for n in ast.walk(t)):
+        empty = [(n, k, h, (0, 8) if k == "tensor" else d) for n, k, h, d in stage.get("parameters", ())]
+        yield Piece(f"`{where}` was called with empty tensors", {**stage, "parameters": empty})
     words = [p for p in stage.get("parameters", ()) if p[1] == "str" and p[3] is not None]
     if words:
         other = [(n, k, h, None if k == "str" else d) for n, k, h, d in stage["parameters"]]
@@ -237,6 +261,31 @@ def _runs_by_itself(tree: ast.Module) -> bool:
         or (isinstance(n, ast.Expr) and isinstance(n.value, ast.Call))
         for n in tree.body
     )
+
+
+def _words(tree: ast.Module) -> dict[str, str]:
+    """Attributes that are compared with words, such as arguments of the command line, and the first of these."""
+    words: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute):
+            for part in node.comparators:
+                listed = part.elts if isinstance(part, (ast.List, ast.Tuple, ast.Set)) else [part]
+                for word in listed:
+                    if isinstance(word, ast.Constant) and isinstance(word.value, str):
+                        words.setdefault(node.left.attr, word.value)
+    return words
+
+
+def _skips(decorator: ast.expr) -> bool:
+    """Whether a decorator keeps tests from running where they can't; unittest's is heeded when it is called."""
+    text = ast.unparse(decorator)
+    return (
+        re.search(r"skip|require|mark\.|gpu|cuda", text, re.IGNORECASE) is not None and "unittest" not in text
+    )
+
+
+def _is_zero(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0
 
 
 def _is_none(node: ast.expr) -> bool:

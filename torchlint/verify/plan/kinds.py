@@ -33,6 +33,7 @@ _ANNOTATIONS = (
 _DEVICE = re.compile(r"^(?!.*(ids|count|num|type|name)).*device|^dev$|^gpu$", re.IGNORECASE)
 _NAMES = (
     (r"^params$|^parameters$", "parameters"),
+    (r"(^|_)rank$", "int"),
     (r"scaler$", "scaler"),
     (r"sched(uler)?$", "scheduler"),
     (r"optim|^opt$|^optimizer", "optimizer"),
@@ -142,6 +143,8 @@ def kind_of(
                 return ("host_tensor" if kind == "tensor" and use.moved else kind), (
                     use.keys or None
                 ) if kind == "mapping" else None
+    if re.search(r"(^|_)(config|cfg|args|opts?|hparams|options|conf|params_dict)$", name) and name != "opt":
+        return "unknown", None
     if use.named_device or (_DEVICE.search(name) and not use.called):
         return "device", None
     by_use = _by_use(name, use)
@@ -160,6 +163,12 @@ def kind_of(
     if use.strings:
         return "str", use.strings[0]
     if use.counted:
+        return "int", None
+    if (
+        re.search(r"(^|_)(step|index|idx|i|t)$", name)
+        and not use.attributes & _OF_TENSORS
+        and not use.handed_to_call
+    ):
         return "int", None
     if number:
         return "int", None
@@ -207,7 +216,7 @@ def _by_use(name: str, use: Use) -> tuple[str, Any] | None:
         return "mapping", use.keys
     if use.iterated:
         return ("parameters" if use.item_grads else "loader"), None
-    if use.moved:
+    if use.moved and not any(re.search(pattern, name) for pattern, kind in _NAMES if kind == "module"):
         return "host_tensor", None
     return None
 
@@ -252,6 +261,7 @@ def _uses(function: ast.FunctionDef) -> dict[str, Use]:
                     if isinstance(k, ast.Constant) and isinstance(k.value, str)
                 ]
         elif isinstance(node, ast.Compare) and (u := use(node.left)):
+            u.counted = u.counted or any(_is_number(c) for c in node.comparators)
             u.strings += [
                 c.value for c in node.comparators if isinstance(c, ast.Constant) and isinstance(c.value, str)
             ]
@@ -282,6 +292,10 @@ def _note_call(node: ast.Call, use: Any) -> None:
             u.spread = True
         if keyword.arg in ("device", "device_type", "map_location") and (u := use(keyword.value)):
             u.named_device = True
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int
 
 
 def _iterated(node: ast.expr) -> ast.expr:

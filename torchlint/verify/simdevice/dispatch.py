@@ -84,7 +84,10 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             device, partners = mixing.split(operator, operands)
         except Mixed as mixed:
             self._sim.report_mix(operator.full, mixed)
-            raise errors.mixed(mixed.message) from None
+            if not self._sim.lenient:
+                raise errors.mixed(mixed.message) from None
+            there = [o.place for o in operands if is_accelerator(o.place.device)]
+            return merge(there, there[0].device)
         place = merge((o.place for o in partners), device)
         for operand in operands:
             if not operand.place.firm:

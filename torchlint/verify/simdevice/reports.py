@@ -28,6 +28,8 @@ class Reports:
         #: While positive: nothing is checked or recorded; or: only waits are not recorded.
         self.silent = 0
         self.unwaited = 0
+        #: What mixes devices is reported and goes on, as if the accused operands had been moved.
+        self.lenient = False
         self._marked_devices: dict[int, tuple[Any, frozenset[str]]] = {}
 
     def __enter__(self) -> Any:

@@ -17,7 +17,8 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from ..simdevice.places import merge
-from .makers import BATCH, CLASSES, WIDTH, Maker
+from . import distributed
+from .makers import BATCH, CLASSES, WIDTH, Maker, StandInLoader
 from .unknown import Bound, Unknown
 
 #: Texts of errors that are evidence, whatever they rest on.
@@ -51,6 +52,9 @@ class Bridge:
         special = self._special(function, args, kwargs)
         if special is not _ABSENT:
             return special
+        if isinstance(function, type) and issubclass(function, torch.utils.data.DataLoader):
+            if any(isinstance(a, Unknown) for a in [*args[:1], kwargs.get("dataset")]):
+                return self._loader()
         if any(isinstance(a, Unknown) for a in args) or any(isinstance(a, Unknown) for a in kwargs.values()):
             if not isinstance(function, (Unknown, Bound)) and not self._is_users(function):
                 return self._with_unknown(function, args, kwargs)
@@ -124,7 +128,10 @@ class Bridge:
 
     def _compared(self, name: str, operands: list[Any]) -> Any:
         """A comparison of something unknown with what is no number or tensor."""
-        if name in ("eq", "ne") and any(o is None or isinstance(o, (str, Unknown)) for o in operands[1:]):
+        unlike = any(o is None or isinstance(o, str) for o in operands) or all(
+            isinstance(o, Unknown) for o in operands
+        )
+        if name in ("eq", "ne") and unlike:
             return (operands[0] is operands[1]) == (name == "eq")
         return _ABSENT
 
@@ -150,15 +157,22 @@ class Bridge:
 
     def spread(self, value: Any) -> Any:
         """What is handed on as keywords."""
+        if isinstance(value, torch.Tensor) and self._maker.is_ours(value):
+            return {}
         return value._mapped() if isinstance(value, Unknown) else value
 
     def unpack(self, value: Any, names: tuple[Any, ...]) -> Any:
         if isinstance(value, Unknown):
             return tuple(self._named(value, n) for n in names)
         if isinstance(value, torch.Tensor) and self._maker.is_ours(value):
-            if value.dim() and value.shape[0] == len(names):
+            nested = any(isinstance(n, tuple) for n in names)
+            if value.dim() and value.shape[0] == len(names) and not nested:
                 return tuple(value)
-            return tuple(value.float().mean() if isinstance(n, str) and "loss" in n else value for n in names)
+            return tuple(
+                self.unpack(value, n) if isinstance(n, tuple) else _as_named(value, n) for n in names
+            )
+        if isinstance(value, torch.Size) and len(value) != len(names) and self._maker.touched:
+            return (*value, *[WIDTH] * len(names))[: len(names)]
         if isinstance(value, tuple) and len(value) == len(names):
             return tuple(
                 self.unpack(v, n) if isinstance(n, tuple) and isinstance(v, Unknown) else v
@@ -171,15 +185,39 @@ class Bridge:
             return self.unpack(value, name)
         return Unknown(name, self._maker, part=True) if value._tensor is None else value._as_tensor()
 
-    def items(self, value: Any, names: Any, endless: bool = True) -> Iterator[Any]:
+    def items(self, value: Any, names: Any, endless: bool = True) -> Items:
         """What a loop goes through; items that are unknown get the names that they are bound to."""
+        return Items(self, value, names, endless)
+
+    def _items(self, value: Any, names: Any, endless: bool) -> Iterator[Any]:
         if isinstance(value, torch.Tensor) and not value.dim() and self._maker.is_ours(value):
             value = [value]
-        source = value._elements(400 if endless else 3) if isinstance(value, Unknown) else iter(value)
+        if isinstance(value, Unknown):
+            source: Iterator[Any] = value._elements(400 if endless else 3)
+        else:
+            source = self._readable(value) if isinstance(value, torch.utils.data.DataLoader) else iter(value)
         for item in source:
-            if isinstance(item, Unknown) and isinstance(names, str) and names:
-                item = Unknown(names, self._maker, item._arguments, part=not _BATCHES.search(names))
-            yield self.unpack(item, names) if isinstance(names, tuple) else item
+            yield self._bound(item, names)
+
+    def _bound(self, item: Any, names: Any) -> Any:
+        if isinstance(item, Unknown) and isinstance(names, str) and names:
+            item = Unknown(names, self._maker, item._arguments, part=not _BATCHES.search(names))
+        return self.unpack(item, names) if isinstance(names, tuple) else item
+
+    def _through(self, value: Any) -> Any:
+        return self._readable(value) if isinstance(value, torch.utils.data.DataLoader) else value
+
+    def _readable(self, loader: Any) -> Iterator[Any]:
+        """The batches of a loader; made up from the first on that can't be read."""
+        try:
+            yield from loader
+        except Exception as error:
+            if _is_evidence(error):
+                raise
+            self._maker.note(
+                f"the data set can't be read here ({type(error).__name__}); its batches are made up, on the CPU"
+            )
+            yield from self._loader()
 
     def skipped(self, line: int, namespace: dict[str, Any], names: tuple[str, ...]) -> None:
         """A statement of the module failed: leave it out, unless it is evidence or the place in question."""
@@ -220,6 +258,10 @@ class Bridge:
                 )
             if function is iter and isinstance(first, Unknown):
                 return first._elements()
+            if function in (enumerate, zip, iter) and any(
+                isinstance(a, torch.utils.data.DataLoader) for a in args
+            ):
+                return function(*map(self._through, args), **kwargs)
             if function is float and isinstance(first, (torch.Tensor, Unknown)):
                 return float(self._single(first))
             if function is int and isinstance(first, torch.Tensor):
@@ -227,6 +269,10 @@ class Bridge:
         if function is torch.from_numpy and type(args[0]).__name__ != "ndarray":
             self._maker.note("what NumPy computes is stood in for; `torch.from_numpy` leaves it on the CPU")
             return torch.rand(BATCH, WIDTH)
+        alone = distributed.answer(function, args, kwargs)
+        if alone is not distributed.NOTHING:
+            self._maker.note("there is one process, and it belongs to no group")
+            return alone
         owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
         if isinstance(owner, torch.Tensor) and self._maker.is_ours(owner):
             if name == "backward" and owner.numel() != 1 and not args and "gradient" not in kwargs:
@@ -253,7 +299,7 @@ class Bridge:
         error: Exception | None = None
         for as_number in (True, False) if number_first or _makes(function) else (False, True):
             turned = [_turned(a, as_number) for a in args]
-            named = {k: _turned(v, as_number) for k, v in kwargs.items()}
+            named = {k: self._by_name(k, v, as_number) for k, v in kwargs.items()}
             try:
                 return function(*turned, **named)
             except Exception as caught:
@@ -262,6 +308,15 @@ class Bridge:
                 error = caught
         assert error is not None
         return self._instead(function, args, kwargs, error)
+
+    def _by_name(self, name: str, value: Any, as_number: bool) -> Any:
+        """An unknown argument whose name says what it must be."""
+        if isinstance(value, Unknown):
+            if name in ("enabled", "non_blocking", "requires_grad"):
+                return True
+            if name in ("device_type", "device"):
+                return self._maker.kind if name == "device_type" else self._maker.device(value._name)
+        return _turned(value, as_number)
 
     def _may_bridge(self, error: Exception, function: Any, args: Any, kwargs: Any) -> bool:
         if _is_evidence(error) or isinstance(getattr(function, "__self__", None), _PROTOCOL):
@@ -289,11 +344,16 @@ class Bridge:
         name = str(getattr(function, "__qualname__", "") or type(function).__name__)
         values = [*args, *kwargs.values(), owner, function if isinstance(function, nn.Module) else None]
         if isinstance(function, type) and issubclass(function, torch.utils.data.DataLoader):
-            return self._maker.make(f"the loader of line {self._observer.recorder.site().line}", "loader")
+            return self._loader()
         if isinstance(function, type) and issubclass(function, torch.optim.Optimizer):
             return self._maker.make(name, "optimizer")
         follows = _is_torch(function) or isinstance(function, nn.Module)
         return self.derive(f"`{name.rpartition('.')[2]}`", values, None if follows else f"{name}()")
+
+    def _loader(self) -> Any:
+        """A loader over a data set that is not there."""
+        self._maker.note("the data set is not at hand; its batches are made up, on the CPU")
+        return StandInLoader("loader", self._maker)
 
     def derive(self, name: str, values: list[Any], mark: str | None) -> Any:
         """A tensor beside the tensors among values, on the accelerator if one is; an unknown value if there is none."""
@@ -319,6 +379,29 @@ class Bridge:
         place = merge((p for p in places if p.device == chosen), chosen)
         self._observer.places.put(made, place)
         return made if mark is None else self._observer.mark(made, mark)
+
+
+class Items:
+    """What a loop goes through; `made_up` for a loop that must run and would have nothing to go through."""
+
+    def __init__(self, bridge: Bridge, value: Any, names: Any, endless: bool) -> None:
+        self._bridge, self._value, self._names, self._endless = bridge, value, names, endless
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._bridge._items(self._value, self._names, self._endless)
+
+    def made_up(self) -> Iterator[Any]:
+        maker = self._bridge._maker
+        if not maker.touched:
+            return
+        maker.note("the loop would have had nothing to go through; its items are made up")
+        for i in range(400):
+            item = i if isinstance(self._value, range) else Unknown("an item", maker)
+            yield self._bridge._bound(item, self._names)
+
+
+def _as_named(value: torch.Tensor, name: str) -> torch.Tensor:
+    return value.float().mean() if "loss" in name else value
 
 
 def _one(tensor: torch.Tensor) -> Any:

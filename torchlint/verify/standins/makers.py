@@ -36,21 +36,22 @@ class Maker:
         self._layers: list[nn.Module] = []
         self._made: set[int] = set()
         self.elements_on_device = False
+        #: Something has been stood in for.
+        self.touched = False
         self.assumed: dict[str, None] = {}
 
     def note(self, words: str) -> None:
         """Record an assumption in words."""
+        self.touched = True
         if len(self.assumed) < 24:
             self.assumed[words] = None
 
     def is_ours(self, value: Any) -> bool:
-        """Whether a value is a stand-in, or rests on one."""
+        """Whether a value may be a stand-in, or rest on one: any tensor may, once one has been made."""
         if isinstance(value, Unknown) or id(value) in self._made:
             return True
-        if isinstance(value, torch.Tensor):
-            return bool(self._observer.places.of(value).marks)
-        if isinstance(value, nn.Module):
-            return any(self._observer.places.of(p).marks for p in value.parameters())
+        if isinstance(value, (torch.Tensor, nn.Module)):
+            return self.touched
         if isinstance(value, (list, tuple)):
             return any(self.is_ours(v) for v in value[:4])
         if isinstance(value, dict):
@@ -157,9 +158,9 @@ class Maker:
 
         if re.search(r"prob|^p$|weight", name):
             self.note(f"`{name}` is an array of {WIDTH} shares")
-            return numpy.full(WIDTH, 1.0 / WIDTH)
+            return self._keep(numpy.full(WIDTH, 1.0 / WIDTH))
         self.note(f"`{name}` is an array of {BATCH} x {WIDTH} random numbers")
-        return numpy.random.rand(BATCH, WIDTH)
+        return self._keep(numpy.random.rand(BATCH, WIDTH))
 
     # Values.
 

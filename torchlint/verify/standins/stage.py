@@ -72,8 +72,8 @@ class Stage:
         parser = argparse.ArgumentParser
         try:
             with (
-                hooks.patched(parser, "parse_args", _defaults),
-                hooks.patched(parser, "parse_known_args", lambda self, *a, **k: (_defaults(self), [])),
+                hooks.patched(parser, "parse_args", lambda p, *a, **k: self._command_line(p)),
+                hooks.patched(parser, "parse_known_args", lambda p, *a, **k: (self._command_line(p), [])),
                 hooks.patched(nn.Module, "__init__", made),
             ):
                 yield
@@ -84,11 +84,20 @@ class Stage:
                 else:
                     sys.modules.pop(name, None)
 
-    def namespace(self, tree: ast.AST) -> dict[str, Any]:
-        """Names that the code uses and nowhere binds, as unknown values."""
-        from ..worker.elastic import unbound
+    def namespace(self, tree: ast.Module) -> dict[str, Any]:
+        """Names that the code uses and may not have bound, as unknown values."""
+        from ..worker.elastic import perhaps_unbound, unbound
 
-        return {name: Unknown(name, self.maker) for name in unbound(tree)}
+        return {name: Unknown(name, self.maker) for name in [*unbound(tree), *perhaps_unbound(tree)]}
+
+    def _command_line(self, parser: Any) -> Any:
+        """The defaults of a command line; where one is missing, a word that the code compares it with."""
+        found = _defaults(parser)
+        for name, word in (self._stage.get("words") or {}).items():
+            if vars(found).get(name) in (None, "stand-in"):
+                setattr(found, name, word)
+                self.maker.note(f"the command line says {word!r} for `{name}`")
+        return found
 
     def calls(self, namespace: dict[str, Any]) -> None:
         """Make all the calls that were asked for."""
@@ -99,7 +108,9 @@ class Stage:
             if stage.get("count"):
                 self._observer.recorder.iteration = number + 1
             self.called = number + 1
-            self.drive(namespace)
+            result = self.drive(namespace)
+            devices = {str(self._observer.places.device(t)) for t in _tensors(result)}
+            self.state = {**self.state, "returned": sorted(devices)}
 
     def drive(self, namespace: dict[str, Any]) -> Any:
         """Make one call of the function in question, with stand-ins for what the caller would hand in."""
@@ -111,6 +122,9 @@ class Stage:
             found = namespace[part] if target is namespace else getattr(target, part)
             if isinstance(found, type) and part != stage["call"][-1]:
                 found = self._instance(found, stage.get("init") or ())
+            if getattr(found, "__unittest_skip__", False):
+                self.maker.note(f"`{part}` is skipped here, as unittest would")
+                return None
             target = found
         grad = torch.no_grad() if stage.get("no_grad") else contextlib.nullcontext()
         args, kwargs = self._arguments(stage.get("parameters") or ())

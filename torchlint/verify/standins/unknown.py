@@ -80,11 +80,14 @@ class Unknown:
         for _ in range(count):
             yield Unknown(f"an item of {self._name}", self._maker)
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._parts[key if isinstance(key, str) else f"[{key}]"] = value
+
     def keys(self) -> list[str]:
         return ["input_ids", "labels"]
 
     def _mapped(self) -> dict[str, Any]:
-        return {key: self._maker.tensor(key) for key in self.keys()}
+        return {key: self._parts.get(key, None) or self._maker.tensor(key) for key in self.keys()}
 
     def __enter__(self) -> Any:
         return self

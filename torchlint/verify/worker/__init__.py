@@ -34,7 +34,10 @@ in an answer are those of the user's files, by way of `lines`.
 - `stage`: null, or what to set up around elastic code (`elastic.py`, `../standins`): `{"call": ["Class",
   "method"], "parameters": [[name, kind, "position" or "keyword", detail], …], "init": the same for the
   class, "calls": 3, "count": true, "no_grad": false, "missing": ["lightning"], "batches_on_device": false,
-  "lines": [40]}`. `count`: calls are iterations. `lines`: where no error is passed over.
+  "lines": [40], "words": {"dataset": "mnist"}}`. `count`: calls are iterations. `lines`: where no error is passed
+  over. `words`: for arguments of the command line that have no default.
+- `lenient`: mixed devices are reported and the code goes on, as if what was on the host had been moved, so that one
+  fault does not hide the next. Under the simulator alone.
 - `argv`, `environment`, `seed`: `sys.argv` from 1 on, environment variables, the seed of torch, numpy and
   random.
 - `limits`: `{"wall": 10, "cpu": 10, "memory": 1073741824, "events": 4000}`: seconds, seconds, bytes beyond
@@ -73,7 +76,7 @@ An answer
 - `loops`: `{id: {"iterations", "graph": [{"iteration", "nodes", "bytes"}]}}`.
 - `precision`: `{"steps", "underflow"}`, or null.
 - `state`: of the module whose method was called, once it had been moved: `{"registered": names, "held": {name:
-  devices} of what is not, "devices"}`.
+  devices} of what is not, "devices"}`; and `"returned"`, the devices of what the last call returned.
 - `assumed`: what stand-ins assumed, in words. `skipped`: `[[line, why], …]`, statements that were left out.
 - `device`: `simulated cuda:0`, the real device's name, or `none`.
 - `stdout`, `stderr`: their ends. `signal`: what a crashed child died of.

@@ -49,6 +49,19 @@ def unbound(tree: ast.AST) -> list[str]:
     return sorted(loaded - bound)
 
 
+def perhaps_unbound(tree: ast.Module) -> list[str]:
+    """Names that the module binds in branches and loops alone."""
+    surely: set[str] = set()
+    perhaps: set[str] = set()
+    for node in tree.body:
+        names = set(_own_names(node))
+        if isinstance(node, (ast.If, ast.For, ast.While, ast.Try)):
+            perhaps |= names
+        else:
+            surely |= names
+    return sorted(perhaps - surely)
+
+
 class Elastic(ast.NodeTransformer):
     """Hands what may fail to the bridge. Annotations are left alone."""
 

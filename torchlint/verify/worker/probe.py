@@ -57,10 +57,17 @@ class Probe:
     def loop(self, id: str, items: Iterable[Any]) -> Iterator[Any]:
         """The items of a `for` loop, until it has run often enough."""
         self.enter(id)
+        empty = True
         for item in items:
+            empty = False
             if self.tick(id):
                 break
             yield item
+        if empty and id in self._loops and hasattr(items, "made_up"):
+            for item in items.made_up():
+                if self.tick(id):
+                    break
+                yield item
         self.leave(id)
 
     def enter(self, id: str) -> None:

@@ -103,6 +103,7 @@ class Replay:
         limit = int((request.get("limits") or {}).get("events", 4000))
         self._recorder = Recorder(files, request.get("record"), limit)
         self._device, self._observer = _observer(request.get("device") or {}, self._recorder)
+        self._observer.lenient = bool(request.get("lenient"))
         self._simulates = isinstance(self._observer, SimDevice)
         self._probe = Probe(
             self._observer,
