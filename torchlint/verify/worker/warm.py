@@ -75,7 +75,8 @@ def rehearse(with_backward: bool = True) -> None:
     """Run a replay without guard rails: what is looked up once and for all is looked up before the forks."""
     from .replay import Replay
 
-    source = _REHEARSAL if with_backward else _REHEARSAL.replace("loss.backward()", "pass")
+    # Without gradients, what steps through the scaler would complain.
+    source = _REHEARSAL if with_backward else _REHEARSAL.replace("scaler.scale(loss).backward()", "break")
     for kind in ("cuda", "none"):
         Replay({"source": source, "device": {"kind": kind}, "precision": True}).run()
 
@@ -84,13 +85,36 @@ _REHEARSAL = """
 import torch
 from torch import nn
 device = "cuda" if torch.cuda.is_available() else "cpu"
-model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 3)).to(device)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(2):
-    x, y = torch.randn(2, 4).to(device), torch.randint(0, 3, (2,), device=device)
-    loss = nn.functional.cross_entropy(model(x), y)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    loss.item()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.1))
+        self.embed, self.rnn = nn.Embedding(4, 4), nn.LSTM(4, 4)
+        self.attention, self.norm = nn.MultiheadAttention(4, 2), nn.LayerNorm(4)
+        self.head = nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 3))
+
+    def forward(self, x):
+        seen = self.seen(x).flatten(1).mean(1)
+        read = self.rnn(self.embed(x[:, 0, 0].long().clamp(0, 3)))[0]
+        read = self.norm(self.attention(read, read, read)[0] + read)
+        return self.head(read.mean(1)) + seen[:, None]
+
+model = Net().to(device)
+data = torch.utils.data.TensorDataset(torch.rand(8, 1, 6, 6), torch.randint(0, 3, (8,)))
+loader = torch.utils.data.DataLoader(data, batch_size=4, shuffle=True, pin_memory=device == "cuda")
+scaler = torch.amp.GradScaler(device)
+for kind in (torch.optim.SGD, torch.optim.Adam):
+    optimizer = kind(model.parameters(), lr=0.1)
+    for x, y in loader:
+        x, y = x.to(device), y.to(device, non_blocking=True)
+        optimizer.zero_grad()
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=kind is torch.optim.Adam):
+            loss = nn.functional.cross_entropy(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        print(loss.item(), (model(x).argmax(1) == y).float().mean())
 """
