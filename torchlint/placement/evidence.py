@@ -76,6 +76,9 @@ def kind_from_use(name: str, usage: Usage) -> Kind | None:
         return None
     if used & _MODULE_ONLY:
         return Kind.MODULE
+    if name in usage.called and used & _PLACING and used - MARKS <= torch_api.MODULE_ATTRIBUTES:
+        # It is sent to a device, and it is called: no tensor can be.
+        return Kind.MODULE
     if name in usage.called or name in usage.unpacked or "[str]" in used or "backward()" in used:
         return None
     plain = used - MARKS

@@ -97,7 +97,7 @@ def role_of(run: Interpreter, function: Function) -> str:
         return "step"
     if owner is not None and (owner.is_autograd_function and name in ("forward", "backward")):
         return "forward"
-    if name == "loss" or name.endswith("_loss") or (owner is not None and owner.is_module and name in ("loss", "compute_loss")):
+    if _LOSS_NAME.search(name) or any(c.endswith("autograd.grad") for c in usage.called):
         return "loss"
     if name.startswith("test_") or (owner is not None and owner.is_test):
         return "test"
@@ -109,6 +109,10 @@ def role_of(run: Interpreter, function: Function) -> str:
 
 #: What a function is called that does one step of a training.
 _STEP_NAME = re.compile(r"step|update|train|learn|optimi[sz]e|closure|iter|batch|backward|_fit|^fit", re.IGNORECASE)
+
+
+#: What functions are called that compute a loss.
+_LOSS_NAME = re.compile(r"(^|_)loss(es)?(_|$)|(^|_)criterion(_|$)|gradient_penalty", re.IGNORECASE)
 
 
 def _is_one_step(run: Interpreter, function: Function) -> bool:
