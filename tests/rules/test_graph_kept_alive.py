@@ -165,3 +165,33 @@ def test_state_that_forward_adds_to_keeps_the_graph(line: str) -> None:
 )
 def test_state_without_a_graph_is_silent(line: str) -> None:
     assert texts(IMPORTS + STATE.format(line), CODE) == []
+
+
+def test_a_name_of_another_function_says_nothing() -> None:
+    code = IMPORTS + (
+        "def train(model, x, optimizer):\n"
+        "    loss = model(x).mean()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+        "    return loss.item()\n"
+        "total = 0.0\n"
+        "for x in loader:\n"
+        "    loss = train(model, x, optimizer)\n"
+        "    total += loss\n"
+    )
+    assert texts(code, CODE) == []
+
+
+def test_a_loss_that_a_function_returns_with_its_graph_is_reported() -> None:
+    code = IMPORTS + (
+        "def train(model, x, y, optimizer):\n"
+        "    loss = F.mse_loss(model(x), y)\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+        "    return loss\n"
+        "total = 0.0\n"
+        "for x, y in loader:\n"
+        "    loss = train(model, x, y, optimizer)\n"
+        "    total += loss\n"
+    )
+    assert texts(code, CODE) == ["total += loss"]

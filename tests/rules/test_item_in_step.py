@@ -260,3 +260,17 @@ def test_elements_read_one_by_one_cost_a_wait_each(line: str) -> None:
 def test_elements_that_may_be_on_the_host_are_silent(made: str) -> None:
     code = IMPORTS + f"def show(ids, names):\n    ids = {made}\n    return [names[i.item()] for i in ids]\n"
     assert texts(code, CODE) == []
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["if 'scale' not in state:", "if len(state) == 0:", "if not state:"],
+)
+def test_what_is_made_once_is_silent(test: str) -> None:
+    body = f"{test}\n    state['scale'] = loss.item()"
+    assert texts(step(body, before="state = {}"), CODE) == []
+
+
+def test_what_is_made_anew_in_every_step_is_reported() -> None:
+    body = "if value is None:\n    value = loss.item()"
+    assert texts(step(body, before="value = None"), CODE) == ["value = loss.item()"]

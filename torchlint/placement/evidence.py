@@ -71,6 +71,8 @@ def kind_from_use(name: str, usage: Usage) -> Kind | None:
     A tensor: every attribute used lies in dir(Tensor), and one of them is no array's and no other common thing's.
     `name(...)` and `**name` refute.
     """
+    if name.endswith("dtype"):
+        return None  # a dtype has `is_floating_point`, too
     used = usage.attributes.get(name)
     if not used:
         return None

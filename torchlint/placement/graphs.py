@@ -152,11 +152,13 @@ def _find(code: cst.CSTNode) -> Backwards:
     losses: set[str] = set()
     sources: set[str] = set()
     flows: list[tuple[set[str], set[str]]] = []
+    own = set(map(id, _of_scope(code)))
     for node in descendants(code):
         if isinstance(node, cst.Call):
             for given in _backwarded(node):
-                losses.update(_carriers(given))
                 sources.update(_names(given))
+                if id(node) in own:
+                    losses.update(_carriers(given))
         elif isinstance(node, cst.Assign):
             flows.append(({n for t in node.targets for n in _targets(t.target)}, set(_names(node.value))))
         elif isinstance(node, cst.AugAssign):
@@ -173,6 +175,16 @@ def _find(code: cst.CSTNode) -> Backwards:
                 sources |= origins
                 changed = True
     return Backwards(frozenset(losses), frozenset(sources))
+
+
+def _of_scope(code: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes of a function or a module, those of functions within it left out: their names are their own."""
+    stack = [*children(code)]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, cst.FunctionDef | cst.Lambda):
+            stack.extend(children(node))
 
 
 def _backwarded(call: cst.Call) -> Iterator[cst.BaseExpression]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -36,6 +36,7 @@ _COUNTER = re.compile(
 )
 _GONE_WRONG = frozenset(["isnan", "isinf", "isfinite", "is_nan", "is_inf", "nan_to_num", "nonfinite", "overflow"])
 _LEAVES = frozenset(["exit", "_exit", "abort"])
+_WARNS = frozenset(["warn", "warning", "warn_once", "warning_once", "error", "exception", "critical"])
 
 
 def name_tests(text: str) -> frozenset[str]:
@@ -90,7 +91,7 @@ def branch_tests(run: Interpreter, clause: cst.If) -> frozenset[str]:
     last: cst.CSTNode = body[-1]
     if isinstance(last, cst.SimpleStatementLine):
         last = last.body[-1]
-    leaves = type(last) in (cst.Raise, cst.Break) or _exits(last)
+    leaves = type(last) in (cst.Raise, cst.Break) or _calls(last, _LEAVES) or _calls(last, _WARNS)
     if type(last) is cst.Return:
         leaves = bool(run.scene.loops)
     if leaves:
@@ -100,12 +101,49 @@ def branch_tests(run: Interpreter, clause: cst.If) -> frozenset[str]:
         positive = not (type(clause.test) is cst.UnaryOperation and type(clause.test.operator) is cst.Not)
         wrong = positive != any("isfinite" in name for name in asked)
         return _RARE if wrong else _NOTHING
+    if _makes_what_is_missing(clause.test, body):
+        return frozenset(["first"])
     return _PERIODIC if _resets(clause, body) else _NOTHING
 
 
-def _exits(node: cst.CSTNode) -> bool:
+def _makes_what_is_missing(test: cst.BaseExpression, body: Sequence[cst.CSTNode]) -> bool:
+    """`if "norm" not in state: state["norm"] = …`, `if self.mean is None: self.mean = …`: that happens once."""
+    if type(test) is cst.UnaryOperation and type(test.operator) is cst.Not:
+        asked = [test.expression]
+    elif type(test) is cst.Comparison and len(test.comparisons) == 1:
+        operator, other = type(test.comparisons[0].operator), test.comparisons[0].comparator
+        empty = integer(other) == 0 and words(test.left).startswith("len(")
+        if operator is cst.NotIn:
+            asked = [other]
+        elif operator is cst.Is and dotted(other) == "None" or operator is cst.Equal and empty:
+            asked = [test.left]
+        else:
+            return False
+    else:
+        return False
+    names = {dotted(node) for node in descendants(asked[0])} - {None, "len", "hasattr"}
+    return any(_keeps(target) in names for target in _assigned(body))
+
+
+def _keeps(target: cst.CSTNode) -> str | None:
+    """The name of what an assignment changes for good: an attribute, or what has an item set."""
+    if type(target) is cst.Subscript:
+        return dotted(target.value)
+    name = dotted(target)
+    return name if name is not None and "." in name else None
+
+
+def _assigned(body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    """The targets of a block's assignments, those of the blocks in it included."""
+    for statement in body:
+        for node in descendants(statement):
+            if isinstance(node, cst.AssignTarget):
+                yield node.target
+
+
+def _calls(node: cst.CSTNode, names: frozenset[str]) -> bool:
     call = node.value if isinstance(node, cst.Expr) else None
-    return isinstance(call, cst.Call) and (dotted(call.func) or "").rsplit(".", 1)[-1] in _LEAVES
+    return isinstance(call, cst.Call) and (dotted(call.func) or "").rsplit(".", 1)[-1] in names
 
 
 def _resets(clause: cst.If, body: Sequence[cst.CSTNode]) -> bool:
