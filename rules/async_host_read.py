@@ -56,7 +56,11 @@ class AsyncHostRead(Rule):
     probe = Probe("race")
 
     def on_async_read(self, read: AsyncRead) -> Iterator[Report]:
-        notes = () if read.copy is None else (Note("origin", read.copy, "the copy begins here, and is not waited for"),)
+        notes = (
+            ()
+            if read.copy is None
+            else (Note("origin", read.copy, "the copy begins here, and is not waited for"),)
+        )
         sure = weakest(Confidence.LIKELY, confidence_of(read.value.certainty))
         message = f"`{self.context.code(read.node)}` reads what `non_blocking=True` may still be copying to the host"
         yield self.finding(read, message, confidence=sure, notes=notes, fix=_fix(read.copy), cause=read.copy)

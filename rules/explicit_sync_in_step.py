@@ -9,7 +9,6 @@ from torchlint.placement.events import Clock, Sync
 from torchlint.rule import NodeEdit, NodeFix, Probe, Report, RuleContext
 from torchlint.waits import WaitRule
 
-
 _APIS = frozenset(["synchronize", "empty_cache"])
 
 

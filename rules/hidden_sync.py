@@ -84,11 +84,33 @@ def _why(api: str) -> str:
 
 #: Operations whose result has a shape that depends on values.
 _DYNAMIC = frozenset(
-    ["nonzero", "where", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount", "unpad_sequence"]
+    [
+        "nonzero",
+        "where",
+        "argwhere",
+        "masked_select",
+        "unique",
+        "unique_consecutive",
+        "bincount",
+        "unpad_sequence",
+    ]
 ) | {"boolean mask index"}
 #: Operations that wait only to see whether they could be done.
 _CHECKING = frozenset(
-    "inverse inv cholesky solve lstsq lu_factor ldl_factor tensorinv tensorsolve gaussian_nll_loss ctc_loss cov".split()
+    [
+        "inverse",
+        "inv",
+        "cholesky",
+        "solve",
+        "lstsq",
+        "lu_factor",
+        "ldl_factor",
+        "tensorinv",
+        "tensorsolve",
+        "gaussian_nll_loss",
+        "ctc_loss",
+        "cov",
+    ]
 )
 _WHY = {
     "if": "the truth of `{}` is read",

@@ -97,17 +97,29 @@ class ItemInStep(WaitRule):
 
     def message(self, sync: Sync) -> str:
         if sync.each:
-            return f"`{self.context.code(sync.node)}` waits for the device once for each element; `.tolist()` waits once"
+            return f"`{self.context.code(sync.node)}` waits for the device for each element; `.tolist()` waits once"
         return f"`{self.context.code(sync.node)}` waits for the device in every step"
 
     def fix(self, sync: Sync) -> NodeFix:
         kept = self._kept(sync.node)
         statement, loop = sync.statement, sync.scene.step_loop
-        if kept is None or loop is None or not isinstance(statement, cst.AugAssign) or not _adds(statement, sync.node):
-            return NodeFix("keep the value on the device and read it once, after the loop", Safety.DISPLAY, ())
+        if (
+            kept is None
+            or loop is None
+            or not isinstance(statement, cst.AugAssign)
+            or not _adds(statement, sync.node)
+        ):
+            return NodeFix(
+                "keep the value on the device and read it once, after the loop", Safety.DISPLAY, ()
+            )
         total = self.context.code(statement.target)
-        edits = (NodeEdit(sync.node, "replace", kept), NodeEdit(loop, "line-after", f"{total} = float({total})"))
-        return NodeFix(f"add up `{kept}` on the device, and read `{total}` once, after the loop", Safety.UNSAFE, edits)
+        edits = (
+            NodeEdit(sync.node, "replace", kept),
+            NodeEdit(loop, "line-after", f"{total} = float({total})"),
+        )
+        return NodeFix(
+            f"add up `{kept}` on the device, and read `{total}` once, after the loop", Safety.UNSAFE, edits
+        )
 
     def _kept(self, node: cst.CSTNode) -> str | None:
         """The value that a call reads, without its graph."""

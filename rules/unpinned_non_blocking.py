@@ -52,11 +52,20 @@ class UnpinnedNonBlocking(Rule):
 
     def on_move(self, move: Move) -> Iterator[Report]:
         value = move.value
-        if not move.non_blocking or value.kind is not Kind.TENSOR or "pinned" in value.facts or move.scene.is_test:
+        if (
+            not move.non_blocking
+            or value.kind is not Kind.TENSOR
+            or "pinned" in value.facts
+            or move.scene.is_test
+        ):
             return
         away = move.target and all(not p.place.is_host for p in move.target)
         if not away or not value.on_host or value.origin is None:
             return
         notes = (Note("origin", value.origin, "it is created on the CPU here, in memory that is not pinned"),)
-        message = f"`{self.context.code(move.receiver)}` is not in pinned memory, so that `non_blocking=True` has no use"
-        yield self.finding(move, message, confidence=weakest(Confidence.LIKELY, confidence_of(value.certainty)), notes=notes)
+        message = (
+            f"`{self.context.code(move.receiver)}` is not in pinned memory: `non_blocking=True` has no use"
+        )
+        yield self.finding(
+            move, message, confidence=weakest(Confidence.LIKELY, confidence_of(value.certainty)), notes=notes
+        )

@@ -65,6 +65,8 @@ class UnsynchronisedTiming(Rule):
         if timing.start is not None:
             notes.append(Note("context", timing.start, "the time span begins here"))
         if timing.work is not None:
-            notes.append(Note("context", timing.work, "this work for the device may still be running when it ends"))
+            notes.append(
+                Note("context", timing.work, "this work for the device may still be running when it ends")
+            )
         message = f"`{self.context.code(timing.node)}` does not wait for the device work that it times"
         yield self.finding(timing, message, confidence=Confidence.LIKELY, notes=notes)

@@ -14,7 +14,9 @@ from torchlint.placement.values import Value
 from torchlint.rule import NodeFix, Report, Rule, RuleContext, confidence_of, weakest
 
 #: Files that measure or compare wait on purpose.
-_BENCHMARK = re.compile(r"(?:^|[/_.-])(?:bench|benchmarks?|profil\w*)(?:[/_.-]|$)|(?:^|/)tests?\.py$", re.IGNORECASE)
+_BENCHMARK = re.compile(
+    r"(?:^|[/_.-])(?:bench|benchmarks?|profil\w*)(?:[/_.-]|$)|(?:^|/)tests?\.py$", re.IGNORECASE
+)
 
 
 class WaitRule(Rule):
@@ -47,7 +49,9 @@ class WaitRule(Rule):
     def report(self, sync: Sync) -> Report:
         """The report of a wait, which further waits for the same value join."""
         sure = self.confidence(sync)
-        return self.finding(sync, self.message(sync), confidence=sure, cause=self._cause(sync), fix=self.fix(sync))
+        return self.finding(
+            sync, self.message(sync), confidence=sure, cause=self._cause(sync), fix=self.fix(sync)
+        )
 
     def confidence(self, sync: Sync) -> Confidence:
         """How sure it is that the host waits here."""

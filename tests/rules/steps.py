@@ -10,7 +10,9 @@ from torchlint.findings import Confidence, Finding
 IMPORTS = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 
 
-def findings(code: str, *codes: str, path: str = "train.py", sure: Confidence = Confidence.LIKELY) -> list[Finding]:
+def findings(
+    code: str, *codes: str, path: str = "train.py", sure: Confidence = Confidence.LIKELY
+) -> list[Finding]:
     """What the rules `codes` find in a file."""
     result = check_source(code.encode(), path, CheckOptions(frozenset(codes), sure))
     assert result.errors == ()

@@ -32,7 +32,12 @@ def test_a_read_through_a_name_is_reported() -> None:
 
 @pytest.mark.parametrize(
     "wait",
-    ["torch.cuda.synchronize()", "torch.cuda.current_stream().synchronize()", "done.synchronize()", "w = y.sum().item()"],
+    [
+        "torch.cuda.synchronize()",
+        "torch.cuda.current_stream().synchronize()",
+        "done.synchronize()",
+        "w = y.sum().item()",
+    ],
 )
 def test_a_wait_in_between_makes_it_right(wait: str) -> None:
     expect(HEAD + f"    z = y.to('cpu', non_blocking=True)\n    {wait}\n    return z.numpy()\n", CODE)
@@ -66,4 +71,9 @@ def test_a_buffer_that_is_copied_into_arrives_later(wait: str, mark: str) -> Non
 
 
 def test_numpy_reads_what_it_is_given() -> None:
-    expect("import numpy as np\n" + HEAD + "    z = y.to('cpu', non_blocking=True)\n    return np.asarray(z)  # <-\n", CODE)
+    expect(
+        "import numpy as np\n"
+        + HEAD
+        + "    z = y.to('cpu', non_blocking=True)\n    return np.asarray(z)  # <-\n",
+        CODE,
+    )

@@ -39,7 +39,9 @@ def test_after_the_loop_is_silent() -> None:
 
 
 def test_to_take_times_one_has_to_wait() -> None:
-    code = "import time\n" + step("torch.cuda.synchronize()\nprint(time.time() - began)", before="began = time.time()")
+    code = "import time\n" + step(
+        "torch.cuda.synchronize()\nprint(time.time() - began)", before="began = time.time()"
+    )
     assert texts(code, CODE) == []
 
 

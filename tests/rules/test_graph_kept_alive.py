@@ -58,7 +58,9 @@ def test_a_sum_that_backward_runs_on_is_silent() -> None:
 
 
 def test_a_list_that_flows_into_a_backward_is_silent() -> None:
-    body = "losses.append(loss)\nif step % 4 == 3:\n    mean = torch.stack(losses).mean()\n    mean.backward()\n    losses.clear()"
+    body = (
+        "losses.append(loss)\nif step % 4 == 3:\n    mean = torch.stack(losses).mean()\n    mean.backward()"
+    )
     assert texts(step(body, before="losses = []"), CODE) == []
 
 
@@ -83,13 +85,23 @@ METER = (
 )
 
 
-@pytest.mark.parametrize("call", ["meter.update(loss)", "meter.update(loss, x.size(0))", "meter.update(value=loss)"])
+@pytest.mark.parametrize(
+    "call", ["meter.update(loss)", "meter.update(loss, x.size(0))", "meter.update(value=loss)"]
+)
 def test_a_meter_that_sums_what_it_gets_keeps_the_graph(call: str) -> None:
     code = METER.format("self.sum += value * n") + step(call, before="meter = Meter()")
     assert texts(code, CODE) == [call]
 
 
-@pytest.mark.parametrize("body", ["self.sum += value.item() * n", "self.sum += value.detach()", "value = value.item()\n        self.sum += value", "self.last = n"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.sum += value.item() * n",
+        "self.sum += value.detach()",
+        "value = value.item()\n        self.sum += value",
+        "self.last = n",
+    ],
+)
 def test_a_meter_that_cuts_the_graph_is_silent(body: str) -> None:
     assert texts(METER.format(body) + step("meter.update(loss)", before="meter = Meter()"), CODE) == []
 
@@ -132,7 +144,9 @@ def test_other_ways_to_keep_a_graph_are_reported(line: str) -> None:
     assert texts(step(line, before="total = 0.0\nlosses = []"), CODE) == [line]
 
 
-@pytest.mark.parametrize("line", ["total = total + loss.item()", "loss = loss + penalty", "losses = [loss]", "total = loss + 1"])
+@pytest.mark.parametrize(
+    "line", ["total = total + loss.item()", "loss = loss + penalty", "losses = [loss]", "total = loss + 1"]
+)
 def test_other_sums_are_silent(line: str) -> None:
     assert texts(step(line, before="total = 0.0\nlosses = []"), CODE) == []
 
@@ -148,7 +162,14 @@ STATE = (
 )
 
 
-@pytest.mark.parametrize("line", ["self.mean = 0.9 * self.mean + 0.1 * x.mean(0)", "self.mean += x.mean(0)", "self.mean = self.mean + x.mean(0) / 2"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self.mean = 0.9 * self.mean + 0.1 * x.mean(0)",
+        "self.mean += x.mean(0)",
+        "self.mean = self.mean + x.mean(0) / 2",
+    ],
+)
 def test_state_that_forward_adds_to_keeps_the_graph(line: str) -> None:
     assert texts(IMPORTS + STATE.format(line), CODE) == [line]
 

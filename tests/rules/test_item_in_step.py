@@ -121,7 +121,9 @@ def test_evaluation_within_the_loop_is_silent() -> None:
 
 
 def test_a_number_of_numpy_is_silent() -> None:
-    assert texts("import numpy as np\n" + step("print(np.mean([1.0]).item(), np.float32(3).item())"), CODE) == []
+    assert (
+        texts("import numpy as np\n" + step("print(np.mean([1.0]).item(), np.float32(3).item())"), CODE) == []
+    )
 
 
 def test_a_value_on_the_host_is_silent() -> None:
@@ -146,7 +148,9 @@ def test_a_benchmark_is_silent() -> None:
 
 
 def test_reads_of_one_loss_are_one_finding() -> None:
-    found = findings(step("a += loss.item()\nprint(loss.item())\nwriter.add_scalar('l', loss.item(), step)"), CODE)
+    found = findings(
+        step("a += loss.item()\nprint(loss.item())\nwriter.add_scalar('l', loss.item(), step)"), CODE
+    )
     assert len(found) == 1
     assert [r.role for r in found[0].related] == ["also", "also"]
 
@@ -178,14 +182,18 @@ def test_a_function_that_is_one_step_counts(method: str) -> None:
 
 
 def test_a_lightning_step_counts() -> None:
-    code = "import lightning as L\n" + IMPORTS + (
-        "class Lit(L.LightningModule):\n"
-        "    def training_step(self, batch, index):\n"
-        "        loss = F.mse_loss(self(batch[0]), batch[1])\n"
-        "        self.log('loss', loss.item())\n"
-        "        return loss\n"
-        "    def validation_step(self, batch, index):\n"
-        "        self.log('loss', F.mse_loss(self(batch[0]), batch[1]).item())\n"
+    code = (
+        "import lightning as L\n"
+        + IMPORTS
+        + (
+            "class Lit(L.LightningModule):\n"
+            "    def training_step(self, batch, index):\n"
+            "        loss = F.mse_loss(self(batch[0]), batch[1])\n"
+            "        self.log('loss', loss.item())\n"
+            "        return loss\n"
+            "    def validation_step(self, batch, index):\n"
+            "        self.log('loss', F.mse_loss(self(batch[0]), batch[1]).item())\n"
+        )
     )
     assert texts(code, CODE) == ["self.log('loss', loss.item())"]
 
@@ -206,7 +214,11 @@ def test_a_loop_that_calls_the_step_counts() -> None:
 
 
 def test_a_function_that_runs_once_does_not_count() -> None:
-    code = IMPORTS + "def main():\n    x = torch.ones(3, device='cuda', requires_grad=True)\n    y = x.sum()\n    y.backward()\n    print(y.item())\n"
+    code = (
+        IMPORTS
+        + "def main():\n    x = torch.ones(3, device='cuda', requires_grad=True)\n"
+        + "    y = x.sum()\n    y.backward()\n    print(y.item())\n"
+    )
     assert texts(code, CODE) == []
 
 
@@ -223,7 +235,9 @@ def test_a_function_that_runs_once_does_not_count() -> None:
 def test_a_sum_is_kept_on_the_device(line: str, fixed: str) -> None:
     code = step(line, before="total = 0.0", after="return total")
     done = fix_source(code.encode(), "train.py", CheckOptions(frozenset([CODE])), unsafe=True)
-    expected = code.replace(line, fixed).replace("    return total", "    total = float(total)\n    return total")
+    expected = code.replace(line, fixed).replace(
+        "    return total", "    total = float(total)\n    return total"
+    )
     assert done.data.decode().replace("\n\n", "\n") == expected.replace("\n\n", "\n")
 
 
@@ -249,7 +263,11 @@ def test_a_named_device_makes_it_certain() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["found = [names[i.item()] for i in ids]", "for i in ids: print(i.item())", "found = {i.item() for i in ids}"],
+    [
+        "found = [names[i.item()] for i in ids]",
+        "for i in ids: print(i.item())",
+        "found = {i.item() for i in ids}",
+    ],
 )
 def test_elements_read_one_by_one_cost_a_wait_each(line: str) -> None:
     code = IMPORTS + f"def show(names, device):\n    ids = torch.arange(9, device=device)\n    {line}\n"

@@ -40,7 +40,14 @@ def test_forward_and_backward_of_one_step_are_timed_without_a_wait() -> None:
 
 @pytest.mark.parametrize(
     "wait",
-    ["torch.cuda.synchronize()", "y.cpu()", "y.sum().item()", "print(y)", "check(y)", "torch.cuda.current_stream().synchronize()"],
+    [
+        "torch.cuda.synchronize()",
+        "y.cpu()",
+        "y.sum().item()",
+        "print(y)",
+        "check(y)",
+        "torch.cuda.current_stream().synchronize()",
+    ],
 )
 def test_what_waits_makes_it_right(wait: str) -> None:
     expect(

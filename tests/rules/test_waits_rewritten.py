@@ -29,16 +29,28 @@ SAME = {
     "a progress bar": ("for x, y in loader:", "for x, y in tqdm(loader, desc='train'):"),
     "a batch that is unpacked later": ("for x, y in loader:", "for batch in loader:\n        x, y = batch"),
     "a batch of keys": ("for x, y in loader:", "for batch in loader:\n        x, y = batch['x'], batch['y']"),
-    "annotations": ("model, loader, optimizer, device", "model: torch.nn.Module, loader, optimizer: torch.optim.Optimizer, device: torch.device"),
-    "a scaler": ("loss.backward()\n        optimizer.step()", "scaler.scale(loss).backward()\n        scaler.step(optimizer)"),
+    "annotations": (
+        "model, loader, optimizer, device",
+        "model: torch.nn.Module, loader, optimizer: torch.optim.Optimizer, device: torch.device",
+    ),
+    "a scaler": (
+        "loss.backward()\n        optimizer.step()",
+        "scaler.scale(loss).backward()\n        scaler.step(optimizer)",
+    ),
     "accelerate": ("loss.backward()", "accelerator.backward(loss)"),
-    "a range": ("for x, y in loader:", "for i in range(0, 100, 10):\n        x, y = data[i:i + 10], labels[i:i + 10]"),
+    "a range": (
+        "for x, y in loader:",
+        "for i in range(0, 100, 10):\n        x, y = data[i:i + 10], labels[i:i + 10]",
+    ),
     "a while loop": ("for x, y in loader:", "while True:\n        x, y = next(batches)"),
     "an autocast": (
         "loss = F.cross_entropy(model(x.to(device)), y.to(device))",
         "with torch.autocast('cuda'):\n            loss = F.cross_entropy(model(x.to(device)), y.to(device))",
     ),
-    "an output of its own": ("loss = F.cross_entropy(model(x.to(device)), y.to(device))", "loss = model(x, labels=y).loss"),
+    "an output of its own": (
+        "loss = F.cross_entropy(model(x.to(device)), y.to(device))",
+        "loss = model(x, labels=y).loss",
+    ),
     "a comment": ("optimizer.step()\n", "optimizer.step()  # go\n"),
     "a test of the rank": ("total += loss.item()", "if rank == 0:\n            total += loss.item()"),
 }
@@ -53,11 +65,29 @@ def test_a_read_is_reported_however_the_loop_is_written(change: str) -> None:
     assert ".item()" in found[0]
 
 
-READS = ["loss.item()", "float(loss)", "loss.detach().item()", "loss.data.item()", "loss.detach().float().item()", "loss.mean().item()"]
+READS = [
+    "loss.item()",
+    "float(loss)",
+    "loss.detach().item()",
+    "loss.data.item()",
+    "loss.detach().float().item()",
+    "loss.mean().item()",
+]
 
 
 @pytest.mark.parametrize("read", READS)
-@pytest.mark.parametrize("use", ["total += {}", "total = total + {}", "value = {}\n        total += value", "history.append({})", "log(loss={})", "log({{'loss': {}}})", "print(f'{{{}:.3f}}')"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        "total += {}",
+        "total = total + {}",
+        "value = {}\n        total += value",
+        "history.append({})",
+        "log(loss={})",
+        "log({{'loss': {}}})",
+        "print(f'{{{}:.3f}}')",
+    ],
+)
 def test_a_read_is_reported_wherever_the_number_goes(read: str, use: str) -> None:
     code = PLAIN.replace("total += loss.item()", use.format(read))
     assert len(texts(code, "DEV301")) == 1
@@ -67,7 +97,9 @@ WRAPPED = {
     "a module": PLAIN.replace("def train(model, loader, optimizer, device):\n", "if True:\n"),
     "a method": PLAIN.replace("def train(", "class T:\n  def train(self, "),
     "a nested function": "def outer():\n" + "\n".join("    " + line for line in PLAIN.split("\n")),
-    "an epoch loop": PLAIN.replace("    for x, y in loader:", "    for epoch in range(3):\n      for x, y in loader:"),
+    "an epoch loop": PLAIN.replace(
+        "    for x, y in loader:", "    for epoch in range(3):\n      for x, y in loader:"
+    ),
 }
 
 

@@ -16,7 +16,27 @@ if TYPE_CHECKING:
 
 #: Methods whose result hangs on the graph of what they are called on.
 _PASSING = frozenset(
-    "mean sum clone abs squeeze unsqueeze float half double to cuda cpu view reshape pow sqrt exp log neg".split()
+    [
+        "mean",
+        "sum",
+        "clone",
+        "abs",
+        "squeeze",
+        "unsqueeze",
+        "float",
+        "half",
+        "double",
+        "to",
+        "cuda",
+        "cpu",
+        "view",
+        "reshape",
+        "pow",
+        "sqrt",
+        "exp",
+        "log",
+        "neg",
+    ]
 )
 _DISPLAYS = (cst.List, cst.Tuple, cst.Dict)
 _BACKWARD = frozenset(["backward", "manual_backward"])
@@ -69,7 +89,9 @@ def keep_sum(run: Interpreter, node: cst.Assign, value: Value) -> None:
         keep_state(run, node, added, value, target)
 
 
-def keep_state(run: Interpreter, node: cst.CSTNode, kept: cst.BaseExpression, value: Value, into: str) -> None:
+def keep_state(
+    run: Interpreter, node: cst.CSTNode, kept: cst.BaseExpression, value: Value, into: str
+) -> None:
     """A Module adds what it computes to its own state: tell it where the graph of every step hangs on it."""
     function, scene = run.frame.function, run.scene
     if scene.role not in ("forward", "loss") or scene.no_grad or scene.is_test or function is None:
@@ -105,7 +127,11 @@ def _carriers(node: cst.BaseExpression) -> Iterator[str]:
     elif isinstance(node, cst.List | cst.Tuple | cst.Dict):
         for element in node.elements:
             yield from _carriers(element.value)
-    elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _PASSING:
+    elif (
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value in _PASSING
+    ):
         yield from _carriers(node.func.value)
 
 
@@ -163,9 +189,7 @@ def _find(code: cst.CSTNode) -> Backwards:
             flows.append(({n for t in node.targets for n in _targets(t.target)}, set(_names(node.value))))
         elif isinstance(node, cst.AugAssign):
             flows.append((set(_targets(node.target)), set(_names(node.value))))
-        elif isinstance(node, cst.For):
-            flows.append((set(_targets(node.target)), set(_names(node.iter))))
-        elif isinstance(node, cst.CompFor):
+        elif isinstance(node, (cst.For, cst.CompFor)):
             flows.append((set(_targets(node.target)), set(_names(node.iter))))
     changed = True
     while changed:
@@ -190,7 +214,13 @@ def _of_scope(code: cst.CSTNode) -> Iterator[cst.CSTNode]:
 def _backwarded(call: cst.Call) -> Iterator[cst.BaseExpression]:
     """The expressions whose backward a call runs."""
     func = call.func
-    name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+    name = (
+        func.attr.value
+        if isinstance(func, cst.Attribute)
+        else func.value
+        if isinstance(func, cst.Name)
+        else ""
+    )
     if name in _BACKWARD and isinstance(func, cst.Attribute):
         yield from (a.value for a in call.args if a.keyword is None or a.keyword.value in ("loss", "tensors"))
         yield _unscaled(func.value)

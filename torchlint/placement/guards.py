@@ -34,7 +34,9 @@ _DEBUGGING = re.compile(
 _COUNTER = re.compile(
     r"(?:^|_)(?:steps?|i|j|k|n|t|idx|index|iters?|iteration|it|ii|epoch|batch|batch_?i(?:dx)?|count(?:er)?|num|itr)$"
 )
-_GONE_WRONG = frozenset(["isnan", "isinf", "isfinite", "is_nan", "is_inf", "nan_to_num", "nonfinite", "overflow"])
+_GONE_WRONG = frozenset(
+    ["isnan", "isinf", "isfinite", "is_nan", "is_inf", "nan_to_num", "nonfinite", "overflow"]
+)
 _LEAVES = frozenset(["exit", "_exit", "abort"])
 _WARNS = frozenset(["warn", "warning", "warn_once", "warning_once", "error", "exception", "critical"])
 
@@ -115,7 +117,7 @@ def _makes_what_is_missing(test: cst.BaseExpression, body: Sequence[cst.CSTNode]
         empty = integer(other) == 0 and words(test.left).startswith("len(")
         if operator is cst.NotIn:
             asked = [other]
-        elif operator is cst.Is and dotted(other) == "None" or operator is cst.Equal and empty:
+        elif (operator is cst.Is and dotted(other) == "None") or (operator is cst.Equal and empty):
             asked = [test.left]
         else:
             return False

@@ -19,7 +19,13 @@ _VIEWS = frozenset(["data", "T", "grad", "mT", "H"])
 
 
 def emit_sync(
-    run: Interpreter, node: cst.CSTNode, api: str, value: Value, *, hidden: bool = False, demanded: bool = False
+    run: Interpreter,
+    node: cst.CSTNode,
+    api: str,
+    value: Value,
+    *,
+    hidden: bool = False,
+    demanded: bool = False,
 ) -> None:
     """The host waits for `value`, unless it is known to be on the host or is no tensor."""
     if value.kind is Kind.UNKNOWN and "computed" in value.facts:
@@ -43,7 +49,7 @@ def may_wait(value: Value) -> bool:
 def read_as_text(run: Interpreter, node: cst.BaseExpression, value: Value, api: str = "format") -> None:
     """The text of a value, or of what a tuple or a mapping holds, is asked for."""
     if value.items is not None and type(node) is cst.Tuple and len(node.elements) == len(value.items):
-        for element, item in zip(node.elements, value.items):
+        for element, item in zip(node.elements, value.items, strict=False):
             read_as_text(run, element.value, item, api)
     elif value.kind is Kind.MAPPING and value.element is not None:
         held = [v for v in (value.keys or {}).values() if may_wait(v)] or [value.element]

@@ -28,7 +28,8 @@ class Timeline:
     """Moments count up as the interpretation goes; branches count one after the other.
 
     worked, waited: the moments of the last device work and of the last thing that may have waited for it.
-    work: where that work was. recorded: when an event was last recorded. copied: when each asynchronous copy to the host began.
+    work: where that work was. recorded: when an event was last recorded.
+    copied: when each asynchronous copy to the host began.
     """
 
     __slots__ = ("clocks", "copied", "now", "recorded", "waited", "work", "worked")
