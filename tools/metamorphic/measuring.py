@@ -112,7 +112,8 @@ def construct(finding: Finding, code: str) -> str:
         return _statement_kind(text)
     if isinstance(node, cst.Call):
         if isinstance(node.func, cst.Attribute):
-            return node.func.attr.value
+            # What hangs on an instance may have any name.
+            return "method" if dotted(node.func.value) == "self" else node.func.attr.value
         return (dotted(node.func) or "call").rpartition(".")[2]
     return text if isinstance(node, cst.SimpleString) else type(node).__name__
 

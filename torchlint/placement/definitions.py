@@ -12,6 +12,7 @@ from torchlint.placement.values import UNKNOWN, Kind, Value
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Env, Interpreter
+    from torchlint.placement.scene import Scene
 
 
 class Function:
@@ -29,7 +30,7 @@ class Function:
 
     __slots__ = (
         "annotated_result", "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "mixes",
-        "moved", "moves_values", "node", "outer", "owner", "parameters", "result", "returns", "run", "state", "syncs",
+        "moment", "moved", "moves_values", "node", "outer", "owner", "parameters", "result", "returns", "run", "state", "syncs",
         "waits", "works", "writes", "yields",
     )  # fmt: skip
 
@@ -58,6 +59,8 @@ class Function:
         self.helper = ""
         self.generator = False
         self.annotated_result: Value | None = None
+        #: The scene and the arguments of the only call of a function that stands in another one.
+        self.moment: tuple[Scene, dict[str, Value]] | None = None
 
     @property
     def name(self) -> str:

@@ -164,6 +164,13 @@ def _summarise(function: Function, run: Interpreter) -> None:
         is_test=scene.is_test or (function.owner is not None and function.owner.is_test),
         device_aware=_is_device_aware(run, function),
     )
+    if function.moment is not None:
+        around = function.moment[0]
+        run.scene = run.scene._replace(
+            stepwise=run.scene.stepwise or around.stepwise, loops=around.loops, hot=around.hot, step_loop=around.step_loop,
+            tests=run.scene.tests | around.tests, no_grad=run.scene.no_grad or around.no_grad,
+            autocast=run.scene.autocast or around.autocast, device_aware=run.scene.device_aware or around.device_aware,
+        )  # fmt: skip
     env = _parameters(run, function)
     run.frame.parameters = dict(env)
     try:
@@ -247,6 +254,9 @@ def _parameters(run: Interpreter, function: Function) -> Env:
             continue
         function.parameters.append(name)
         env[name] = _parameter(run, name, parameter, function)
+        passed = function.moment[1].get(name) if function.moment is not None else None
+        if passed is not None and env[name].kind is Kind.UNKNOWN and passed.kind is not Kind.UNKNOWN:
+            env[name] = passed
     for extra in (node.params.star_arg, node.params.star_kwarg):
         if isinstance(extra, cst.Param):
             inner = Value(Kind.UNKNOWN, (Alternative(Place(Where.OF_CALLER, extra.name.value), None, extra),))
@@ -344,6 +354,10 @@ def call_function(
     run.called[node] = function
     if function.state == "running":
         return UNKNOWN
+    if function.state == "new" and function.outer and run.frame.usage.loads.get(function.name) == 1:
+        # It is called here alone: what is known here holds there.
+        given = dict(zip(_names(function), (o.value for o in arguments.positional)))
+        function.moment = run.scene, {**given, **arguments.values()}
     summarise(function)
     if function.waits or function.state != "done":
         run.timeline.waits()
@@ -359,6 +373,10 @@ def call_function(
     if function.has_decorator("contextmanager", "asynccontextmanager"):
         return Value(Kind.CONTEXT)
     return result
+
+
+def _names(function: Function) -> list[str]:
+    return [p.name.value for p in all_parameters(function.node)]
 
 
 def _judge_call(run: Interpreter, function: Function, node: cst.Call, bound: dict[str, Value], me: Value | None) -> None:
