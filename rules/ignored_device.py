@@ -43,7 +43,7 @@ class IgnoredDeviceParameter(Rule):
     code = "DEV110"
     name = "ignored-device"
     severity = Severity.WARNING
-    probe = Probe("mix")
+    probe = Probe("ignored-device")
 
     def on_ignored_device(self, event: IgnoredDevice) -> Iterator[Report]:
         if event.scene.is_test or event.scene.role in ("data", "test"):

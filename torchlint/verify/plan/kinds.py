@@ -34,6 +34,7 @@ _DEVICE = re.compile(r"^(?!.*(ids|count|num|type|name)).*device|^dev$|^gpu$", re
 _NAMES = (
     (r"^params$|^parameters$", "parameters"),
     (r"(^|_)rank$", "int"),
+    (r"(^|_)(path|file|filename|name|folder|dir|root|url|checkpoint|ckpt)$", "str"),
     (r"scaler$", "scaler"),
     (r"sched(uler)?$", "scheduler"),
     (r"optim|^opt$|^optimizer", "optimizer"),

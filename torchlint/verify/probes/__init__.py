@@ -11,7 +11,13 @@ from collections.abc import Mapping
 
 from torchlint.rule import Rule
 from torchlint.verify.probes.base import CONFIRMED, INCONCLUSIVE, REFUTED, Ask, Probe, Said, Site, reached
-from torchlint.verify.probes.moves import CopiesProbe, DiscardedMoveProbe, HelperProbe, MixProbe
+from torchlint.verify.probes.moves import (
+    CopiesProbe,
+    DiscardedMoveProbe,
+    HelperProbe,
+    IgnoredDeviceProbe,
+    MixProbe,
+)
 from torchlint.verify.probes.naming import HardcodedProbe
 from torchlint.verify.probes.precision import AutocastProbe, ScalerProbe, UnderflowProbe
 from torchlint.verify.probes.state import ErrorProbe, NumpyProbe, RaceProbe, UnregisteredProbe
@@ -22,6 +28,7 @@ from torchlint.verify.probes.waiting import GraphProbe, SyncProbe
 KINDS: Mapping[str, type[Probe]] = {
     "discarded-move": DiscardedMoveProbe,
     "discarded-helper": HelperProbe,
+    "ignored-device": IgnoredDeviceProbe,
     "mix": MixProbe,
     "copies": CopiesProbe,
     "race": RaceProbe,

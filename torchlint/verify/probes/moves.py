@@ -90,13 +90,22 @@ class HelperProbe(Probe):
 
     def asks(self, site: Site) -> tuple[Ask, ...]:
         call = Watch("move", "call", site.line, text=_call_of(site), limit=4)
-        return (Ask(watch=(*reach(site), call), iterations=2),)
+        watch = [*reach(site), call]
+        given = _first_argument(site)
+        if given:
+            watch.append(Watch("after", "after", site.end, expression=given, limit=4))
+        return (Ask(watch=tuple(watch), iterations=2),)
 
     def judge(self, answers: tuple[Answer, ...], site: Site) -> Said:
         records = answers[0].watched.get("move", ())
-        for record in records:
+        later = [r.get("value", {}) for r in answers[0].watched.get("after", ())]
+        for i, record in enumerate(records):
             given = _devices([*record["arguments"], *record["keywords"].values()])
             result = _devices([record["result"]])
+            if i < len(later) and result and _devices([later[i]]) == result:
+                return Said(
+                    REFUTED, f"after the line `{_first_argument(site)}` is on {', '.join(sorted(result))}"
+                )
             if given and result and not result & given:
                 there = ", ".join(sorted(result))
                 return Said(
@@ -109,6 +118,12 @@ class HelperProbe(Probe):
                     f"it returns nothing that was moved; what it was given is on {', '.join(sorted(given))}",
                 )
         return undecided(answers[0], site)
+
+
+def _first_argument(site: Site) -> str:
+    """The name that the call of the finding is given first; empty where that is no name."""
+    match = re.search(r"\w\(\s*([A-Za-z_][\w.]*)\s*[,)]", site.code)
+    return match[1] if match else ""
 
 
 def _devices(records: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -227,3 +242,23 @@ class CopiesProbe(MixProbe):
             if not any(set(e.origins) & set(site.lines) for e in answers[0].of("move")):
                 return Said(REFUTED, f"what is made on {made[0].target} is not moved")
         return undecided(answers[0], site)
+
+
+@dataclass(frozen=True)
+class IgnoredDeviceProbe(Probe):
+    """A device that nothing reads: confirmed where a tensor is made on the CPU though another device was asked for."""
+
+    def judge(self, answers: tuple[Answer, ...], site: Site) -> Said:
+        answer = answers[0]
+        made = at(answer.of("create"), site)
+        moved = [e for e in at(answer.of("move"), site) if e.target != "cpu"]
+        if not reached(answer) or not (made or moved):
+            return undecided(answer, site)
+        if made and all(e.target == "cpu" for e in made):
+            return Said(
+                CONFIRMED,
+                f"called with a device of its own, it made a tensor on {made[0].target} all the same",
+            )
+        if made:
+            return Said(REFUTED, f"the tensor is made on {made[-1].target}, as asked")
+        return undecided(answer, site)

@@ -62,7 +62,7 @@ class SyncProbe(Probe):
         if iterations == 0 or not reached(answer):
             return undecided(answer, site)
         times = len(answer.watched.get("each", ()))
-        if self.explicit and times / iterations >= self.often:
+        if self.explicit and _EXPLICIT.search(site.code) and times / iterations >= self.often:
             return Said(CONFIRMED, f"the call was made {times} times in {iterations} iterations")
         if sound and iterations < _FEW and answer.status != "ran":
             return undecided(answer, site, f"the loop ran no more than {iterations} times")
@@ -82,6 +82,7 @@ class SyncProbe(Probe):
         )
 
 
+_EXPLICIT = re.compile(r"synchronize|empty_cache|barrier|wait_stream|\bwait\(|ipc_collect")
 _HOST_ALONE = re.compile(
     r"should be a 1D CPU|must be on the CPU|on the CPU|CPU int64|expected.*CPU", re.IGNORECASE
 )

@@ -27,7 +27,10 @@ _EVIDENCE = re.compile(
     r"|requires grad|Attempting to (deserialize|unscale)|has already been called|No inf checks|no inf|second time"
     r"|Input type|No .* GPUs|invalid device|device string|GradScaler|float64|ordinal"
 )
+_OTHER_FAULTS = re.compile(r"unsafe to autocast|type tensor to numpy")
 _LOSSES = re.compile(r"loss|criterion|nll|entropy|mse|bce|energy|objective|mean|sum$", re.IGNORECASE)
+#: Losses whose target has the shape of what it is compared with.
+_COMPARED_ELEMENTWISE = re.compile(r"binary_cross_entropy|BCE|mse|MSE|l1_loss|L1Loss|huber|Huber")
 #: Their errors are evidence, too.
 _PROTOCOL = (torch.optim.Optimizer, torch.amp.GradScaler, torch.amp.autocast)
 #: Names of what may be a mapping, or an object that moves itself.
@@ -43,6 +46,8 @@ class Bridge:
         self._maker = maker
         self._files = files
         self._lines = lines
+        #: The replay's probe, which can write checkpoints.
+        self.probe: Any = None
         self.skips: list[tuple[int, str]] = []
         maker.bridge = self
 
@@ -61,7 +66,7 @@ class Bridge:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            if not self._may_bridge(error, function, args, kwargs):
+            if not self._passes_over(error) and not self._may_bridge(error, function, args, kwargs):
                 raise
             return self._instead(function, args, kwargs, error)
 
@@ -69,6 +74,18 @@ class Bridge:
         """What a watched method is called on."""
         method = getattr(value, name) if isinstance(value, Unknown) else None
         return value._as_tensor() if isinstance(method, Bound) and hasattr(torch.Tensor, name) else value
+
+    def _passes_over(self, error: Exception) -> bool:
+        """Whether it is another fault than the one in question, which would keep the replay from coming to that."""
+        line = self._observer.recorder.site().line
+        if (
+            line in self._lines
+            or not getattr(error, "simulated", False)
+            or not _OTHER_FAULTS.search(str(error))
+        ):
+            return False
+        self._maker.note(f"line {line} raises, and is passed over: {' '.join(str(error).split())[:80]}")
+        return True
 
     def attribute(self, value: Any, name: str) -> Any:
         try:
@@ -269,6 +286,11 @@ class Bridge:
         if function is torch.from_numpy and type(args[0]).__name__ != "ndarray":
             self._maker.note("what NumPy computes is stood in for; `torch.from_numpy` leaves it on the CPU")
             return torch.rand(BATCH, WIDTH)
+        if (
+            getattr(function, "__name__", "") == "load"
+            and getattr(function, "__module__", "") == "torch.serialization"
+        ):
+            return self._load(function, args, kwargs)
         alone = distributed.answer(function, args, kwargs)
         if alone is not distributed.NOTHING:
             self._maker.note("there is one process, and it belongs to no group")
@@ -280,6 +302,22 @@ class Bridge:
             if name == "item" and owner.numel() != 1:
                 return self._single(owner).item()
         return _ABSENT
+
+    def _load(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A checkpoint as a machine with an accelerator would have written it, where there is none to read."""
+        import os
+
+        given = args[0] if args else kwargs.get("f")
+        if isinstance(given, (str, os.PathLike)) and os.path.exists(given):
+            return _ABSENT
+        path = f"{self._maker.saved_on.partition(':')[0]}.checkpoint"
+        if not os.path.exists(path):
+            self.probe.checkpoint(path, {"weight": torch.rand(CLASSES)}, self._maker.saved_on)
+        self._maker.note(f"the checkpoint was saved on {self._maker.saved_on}")
+        rest = {k: v for k, v in kwargs.items() if k != "f" and not isinstance(v, Unknown)}
+        return self._maker._keep(
+            function(path, *(a for a in args[1:2] if not isinstance(a, Unknown)), **rest)
+        )
 
     def _single(self, value: Any) -> Any:
         """The first element of a stand-in that should have had one alone."""
@@ -347,6 +385,14 @@ class Bridge:
             return self._loader()
         if isinstance(function, type) and issubclass(function, torch.optim.Optimizer):
             return self._maker.make(name, "optimizer")
+        if (
+            _COMPARED_ELEMENTWISE.search(name)
+            and len(args) >= 2
+            and all(isinstance(a, torch.Tensor) for a in args[:2])
+        ):
+            places = [self._observer.places.device(a) for a in args[:2]]
+            if places[0] == places[1]:
+                return self.call(function, args[0], args[0].detach() * 0.5, *args[2:], **kwargs)
         follows = _is_torch(function) or isinstance(function, nn.Module)
         return self.derive(f"`{name.rpartition('.')[2]}`", values, None if follows else f"{name}()")
 

@@ -32,6 +32,8 @@ class Maker:
         self._observer = observer
         self.kind = kind
         self.bridge: Any = None
+        #: Where checkpoints that are not at hand say that they were saved.
+        self.saved_on = "cuda:0" if kind == "cpu" else f"{kind}:0"
         self._models: list[nn.Module] = []
         self._layers: list[nn.Module] = []
         self._made: set[int] = set()

@@ -118,6 +118,7 @@ class Replay:
             kind = "cpu" if device.get("how") == "absent" else str(device.get("kind") or "cuda")
             self._stage = Stage(request["stage"], self._observer, kind, self._recorder.files)
             self._probe.bridge = self._stage.bridge
+            self._stage.bridge.probe = self._probe
         wanted = request.get("precision")
         underflow = int(wanted.get("underflow", 0)) if isinstance(wanted, Mapping) else 0
         self._precision = Precision(self._observer, underflow) if wanted else None
