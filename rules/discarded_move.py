@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
@@ -10,7 +11,7 @@ from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Move, Use
 from torchlint.placement.interpreter import key_of
 from torchlint.placement.values import Kind
-from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, confidence_of, weakest
+from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext, confidence_of, weakest
 
 
 class DiscardedMove(Rule):
@@ -19,7 +20,7 @@ class DiscardedMove(Rule):
     What it does
         Finds statements such as `x.to(device)`, `x.cuda()` and `x.half()` where `x` is a tensor, or something
         else whose `to` returns a copy (packed sequences, sparse tensors, DGL graphs), and loops that bind
-        nothing but their own variable to the moved copy.
+        nothing but their own variable to the moved copy, and functions that bind nothing but a parameter's name to it.
 
     Why it matters
         `Tensor.to` and its like return a new tensor and leave the old one where it is; only
@@ -61,8 +62,12 @@ class DiscardedMove(Rule):
     severity = Severity.ERROR
     probe = Probe("discarded-move")
 
+    def __init__(self, context: RuleContext) -> None:
+        super().__init__(context)
+        self._parts: list[tuple[Move, Report]] = []
+
     def on_move(self, move: Move) -> Iterator[Report]:
-        if move.use not in (Use.DROPPED, Use.LOOP_VARIABLE):
+        if move.use not in (Use.DROPPED, Use.LOOP_VARIABLE, Use.UNREAD):
             return
         if move.value.kind is not Kind.TENSOR and "copies" not in move.value.facts:
             return
@@ -72,13 +77,30 @@ class DiscardedMove(Rule):
         if move.use is Use.LOOP_VARIABLE:
             message = f"only the loop variable `{source}` is bound to the moved copy; what is iterated over keeps the old one"
             confidence = weakest(confidence, Confidence.LIKELY)
+        elif move.use is Use.UNREAD:
+            message = f"only the parameter's name `{source}` is bound to the moved copy, and nothing reads it afterwards"
+            confidence = weakest(confidence, Confidence.LIKELY)
         elif move.moves_device:
             message = f"`{source}.{move.api}()` returns a moved copy, and it is dropped: `{source}` stays where it is"
             fix = self._fix(move)
         else:
             message = f"`{source}.{move.api}()` returns a converted copy, and it is dropped: `{source}` stays as it is"
             fix = self._fix(move)
-        yield self.finding(move, message, confidence=confidence, fix=fix, notes=self._origin(move, source))
+        report = self.finding(move, message, confidence=confidence, fix=fix, notes=self._origin(move, source))
+        if "part" in move.value.facts and move.use is Use.DROPPED:
+            self._parts.append((move, report))
+        else:
+            yield report
+
+    def finish(self) -> Iterator[Report]:
+        """One part of a batch that is moved in vain may be something else that moves itself; two are tensors."""
+        for move, report in self._parts:
+            loop = move.scene.loops[-1] if move.scene.loops else None
+            others = [
+                m for m, _ in self._parts
+                if m.scene.loops[-1:] == (loop,) and self.context.code(m.receiver) != self.context.code(move.receiver)
+            ]  # fmt: skip
+            yield report if others else replace(report, confidence=Confidence.POSSIBLE)
 
     def _origin(self, move: Move, source: str) -> tuple[Note, ...]:
         born = next((p for p in move.value.places if p.origin is not None and p.place.is_host), None)

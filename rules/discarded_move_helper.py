@@ -66,12 +66,15 @@ class DiscardedMoveHelper(Rule):
         if any(_moves_in_place(a.value) for a in moved):
             return
         sure = call.helper == "container" or any(_holds_tensors(a.value) for a in moved)
-        message = f"`{call.name}()` returns moved copies and leaves what it is given where it is; its result is dropped"
+        if call.helper == "rebinds":
+            message = f"`{call.name}()` moves no more than its own name for what it is given, which stays where it is"
+        else:
+            message = f"`{call.name}()` returns moved copies and leaves what it is given where it is; its result is dropped"
         yield self.finding(
             call,
             message,
             confidence=Confidence.LIKELY if sure else Confidence.POSSIBLE,
-            fix=self._fix(call, moved),
+            fix=self._fix(call, moved) if call.helper != "rebinds" else None,
         )
 
     def on_filter(self, event: Filter) -> Iterator[Report]:

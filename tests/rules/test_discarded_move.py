@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from checking import expect, findings, fixed, safeties
+from checking import expect, findings, fixed, reported_lines, safeties
 
 from torchlint.findings import Confidence
 
@@ -322,3 +322,132 @@ def test_other_things_whose_move_returns_a_copy_are_reported() -> None:
         """,
         CODE,
     )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["x.cuda().float()", "x.to(device).requires_grad_()", "x.cuda().zero_()", "x.detach().cpu()", "x[0].to(device)", "x.T.cuda()"],
+)
+def test_a_chain_around_a_move_is_dropped_as_a_whole(statement: str) -> None:
+    expect(f"import torch\ndef work(device):\n    x = torch.ones(3, 3)\n    {statement}  # <-\n    return x\n", CODE)
+
+
+@pytest.mark.parametrize("statement", ["x.cuda().sum().backward()", "model(x.cuda())", "x.cuda().numpy()", "x.copy_(x.cpu())"])
+def test_a_chain_that_does_something_is_silent(statement: str) -> None:
+    expect(f"import torch\ndef work(model):\n    x = torch.ones(3)\n    {statement}\n    return x\n", CODE)
+
+
+def test_moved_elements_that_nothing_keeps_are_reported() -> None:
+    expect(
+        """
+        import torch
+        def work(tensors: list[torch.Tensor], named: dict[str, torch.Tensor], models, device):
+            [t.to(device) for t in tensors]  # <-
+            {k: v.to(device) for k, v in named.items()}  # <-
+            [m.to(device) for m in models]
+            return tensors, named
+        """,
+        CODE,
+    )
+
+
+def test_a_helper_that_binds_its_own_name_alone_is_reported() -> None:
+    expect(
+        """
+        import torch
+        def send(x: torch.Tensor, y: torch.Tensor, device):
+            x = x.to(device)
+            y = y.to(device)  # <-
+            return x
+        def place(x: torch.Tensor, y: torch.Tensor, device):
+            x, y = x.to(device), y.to(device)  # <-
+            return y
+        def module(m: torch.nn.Module, device):
+            m = m.to(device)
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for x, y in DataLoader(data, batch_size=4):",
+        "for i, (x, y) in enumerate(DataLoader(data)):",
+        "for x, y in tqdm(DataLoader(dataset=data, shuffle=True)):",
+    ],
+)
+def test_parts_of_a_batch_that_a_loader_puts_together_are_tensors(loop: str) -> None:
+    expect(
+        f"""
+        from torch.utils.data import DataLoader
+        from tqdm import tqdm
+        def train(model, data, device):
+            {loop}
+                x.to(device)  # <-
+                y.to(device)  # <-
+                model(x, y)
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "loop, use",
+    [
+        ("for x, y in DataLoader(data, collate_fn=collate):", "model(x, y)"),
+        ("for x, y in DataLoader(data, **options):", "model(x, y)"),
+        ("for x, y in loader:", "model(x, y)"),
+        ("for x, y in DataLoader(data):", "model(**x, **y)"),
+        ("for x, y in DataLoader(data):", "model(x.nodes, y.nodes)"),
+    ],
+)
+def test_parts_of_other_batches_are_silent(loop: str, use: str) -> None:
+    expect(
+        f"""
+        from torch.utils.data import DataLoader
+        def train(model, data, device, collate, options, loader):
+            {loop}
+                x.to(device)
+                {use}
+        """,
+        CODE,
+    )
+
+
+def test_what_goes_into_a_loss_of_torch_is_a_tensor() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Trainer:
+            def __init__(self):
+                self.loss = nn.MSELoss()
+            def step(self, batch, device):
+                x, y = batch
+                x.to(device)
+                y.to(device)  # <-
+                return self.loss(self.model(x), y)
+        def step(model, loader, device):
+            criterion = nn.CrossEntropyLoss()
+            for images, labels in loader:
+                labels.to(device)  # <-
+                criterion(model(images), labels).backward()
+        """,
+        CODE,
+    )
+
+
+def test_two_parts_of_one_batch_are_more_likely_tensors_than_one() -> None:
+    code = """
+        def train(model, loader, device):
+            for x, y in loader:
+                x.to(device)  # <-
+                y.to(device)  # <-
+                model(x, y)
+            for graph, name in loader:
+                graph.to(device)
+                model(graph, name)
+        """
+    expect(code, CODE)
+    assert reported_lines(code, CODE, confidence=Confidence.POSSIBLE) == [4, 5, 8]

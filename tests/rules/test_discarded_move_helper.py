@@ -111,3 +111,20 @@ def test_a_filter_alone_is_possible_only() -> None:
     code = "def one(batch, device):\n    return {k: v.to(device) for k, v in batch.items() if hasattr(v, 'to')}\n"
     assert findings(code, CODE) == ()
     assert reported_lines(code, CODE, confidence=Confidence.POSSIBLE) == [2]
+
+
+def test_a_helper_that_binds_its_own_name_moves_nothing() -> None:
+    expect(
+        """
+        import torch
+        def send(x, device):
+            x = x.to(device)
+        def step(device):
+            x = torch.ones(3)
+            send(x, device)  # <-
+            model = torch.nn.Linear(2, 2)
+            send(model, device)
+            return model(x)
+        """,
+        CODE,
+    )

@@ -11,7 +11,8 @@ from torchlint.placement import torch_api
 from torchlint.placement.arguments import Arguments, evaluate_arguments
 from torchlint.placement.classes import instantiate, start_analysis
 from torchlint.placement.definitions import Class, Function
-from torchlint.placement.events import Autocast, Call, Move, Operand, Use
+from torchlint.placement.discards import mark_dropped
+from torchlint.placement.events import Autocast, Call, Move, Operand
 from torchlint.placement.flags import as_flag
 from torchlint.placement.frameworks_bridge import framework_method
 from torchlint.placement.functions import call_function
@@ -38,10 +39,7 @@ from torchlint.placement.values import (
 
 def dropped_call(run: Interpreter, node: cst.Call, env: Env, row: cst.Tuple | None = None) -> Value:
     """A call that is a statement of its own, or stands in a tuple that is: nothing keeps its result."""
-    if not run.scene.expects_error:
-        run.move_uses[node] = Use.DROPPED if _is_held(run, node, env) else Use.TEMPORARY
-        if row is not None:
-            run.rows[node] = row
+    mark_dropped(run, node, env, row)
     value = run.evaluate(node, env)
     for kind in (Call, Autocast):
         event = run.events.get((kind, node))
@@ -53,27 +51,6 @@ def dropped_call(run: Interpreter, node: cst.Call, env: Env, row: cst.Tuple | No
         if isinstance(moved, Move) and moved.value.kind is Kind.MODULE:
             moved_in_place(run, node.func.value, name, moved.value, value, env)
     return value
-
-
-def _is_held(run: Interpreter, node: cst.Call, env: Env) -> bool:
-    """Whether a variable holds what a method is called on, or what that was derived from by other methods."""
-    held: cst.CSTNode = node.func
-    while type(held) is cst.Attribute or type(held) is cst.Subscript:
-        held = held.value
-        if type(held) is cst.Call:
-            held = held.func
-    if type(node.func) is not cst.Attribute or type(held) is not cst.Name or _is_called(node, held):
-        return False
-    value = run.lookup(held.value, env)
-    return value is None or value.kind not in (Kind.API, Kind.FUNCTION, Kind.CLASS)
-
-
-def _is_called(node: cst.Call, root: cst.Name) -> bool:
-    """Whether the root of a chain of methods is itself called: `f(x).cuda()`."""
-    below: cst.CSTNode = node
-    while below is not root:
-        above, below = below, below.func if type(below) is cst.Call else below.value  # type: ignore[attr-defined]
-    return type(above) is cst.Call
 
 
 def moved_in_place(

@@ -22,7 +22,8 @@ class Function:
     mixes: pairs of parameters that an operation joins, so that a call can be judged; "" is the Module's own state.
     moved: parameters on which an in-place move runs. writes: whether it changes what it got or an attribute.
     changes: whether it may change anything at all that outlives it, or hands values to what nobody knows.
-    moves_values: whether it moves something that is no Module and uses the copy. helper: see `helper_style`.
+    moves_values: whether it moves something that is no Module and uses the copy. rebinds: whether it binds a parameter
+    to its moved copy, and reads that no more. helper: see `helper_style`.
     syncs: nodes that wait for the device on a parameter's value. keeps: parameters added to an attribute of `self`.
     works, waits: whether it gives work to the device, and whether it may wait for it.
     defaults: the values of the parameters that have one. calls: what each call met so far passed, by parameter.
@@ -30,7 +31,8 @@ class Function:
 
     __slots__ = (
         "annotated_result", "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "mixes",
-        "moment", "moved", "moves_values", "node", "outer", "owner", "parameters", "result", "returns", "run", "state", "syncs",
+        "moment", "moved", "moves_values", "node", "outer", "owner", "parameters", "rebinds", "result", "returns", "run",
+        "state", "syncs",
         "waits", "works", "writes", "yields",
     )  # fmt: skip
 
@@ -56,6 +58,7 @@ class Function:
         self.writes = False
         self.changes = False
         self.moves_values = False
+        self.rebinds = False
         self.helper = ""
         self.generator = False
         self.annotated_result: Value | None = None

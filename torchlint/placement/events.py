@@ -21,6 +21,8 @@ class Use(enum.Enum):
     DROPPED = "dropped"
     #: Dropped, and nothing held what was moved either: it warms the device up, or asks whether it is there.
     TEMPORARY = "dropped with its receiver"
+    #: Bound to a parameter's name that the function reads no more.
+    UNREAD = "bound to what is not read"
     LOOP_VARIABLE = "bound to a loop variable only"
 
 
@@ -275,7 +277,7 @@ class Call(Event):
     """A function of the project is called. function: its Function with the summary; result: what comes back.
 
     dropped: the call is a statement of its own. name: what is called, in words. helper: what it hands back, if it is
-    there to move only: `container` or `value` (see placement.helpers). A library's helper has no `function`.
+    there to move only: `container`, `value` or `rebinds` (see placement.helpers). A library's helper has no `function`.
     """
 
     function: object

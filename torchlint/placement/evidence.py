@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -65,11 +66,11 @@ def speaks_of_array(attribute: str) -> bool:
     return attribute in torch_api.TENSOR_ATTRIBUTES - torch_api.MODULE_ATTRIBUTES - _SHARED_ATTRIBUTES
 
 
-def kind_from_use(name: str, usage: Usage) -> Kind | None:
+def kind_from_use(name: str, usage: Usage, *, parts: bool = True) -> Kind | None:
     """TENSOR or MODULE where the use of `name` proves it, None where it does not.
 
     A tensor: every attribute used lies in dir(Tensor), and one of them is no array's and no other common thing's.
-    `name(...)` and `**name` refute.
+    `name(...)` and `**name` refute. parts: that it is a part of a batch, moved and handed on, counts as proof.
     """
     if name.endswith("dtype"):
         return None  # a dtype has `is_floating_point`, too
@@ -90,7 +91,7 @@ def kind_from_use(name: str, usage: Usage) -> Kind | None:
         return Kind.TENSOR
     if "size()" in used or "dim()" in used or "[tensor]" in used:
         return Kind.TENSOR
-    if name in usage.batch_parts and plain & _PLACING and (name in usage.given or len(plain) > 1):
+    if parts and name in usage.batch_parts and plain & _PLACING and (name in usage.given or len(plain) > 1):
         # A part of a batch that is sent to a device and handed on: what frameworks call a batch comes whole.
         return Kind.TENSOR
     speaking = plain & _SPEAKING
@@ -123,6 +124,32 @@ def given_as_tensor(name: str, usage: Usage) -> bool:
 
 #: Parameters that torch's schemas call tensors and that take a number as well.
 _NUMBERS_TOO = frozenset(["other", "start", "end", "exponent", "min", "max", "value", "std", "mean"])
+
+
+def is_collated_tensor(name: str, value: Value, usage: Usage) -> bool:
+    """Whether `name` is a part of what a DataLoader's own collation made, and is moved: the rest has no `to`."""
+    if "collated" not in value.facts or name in usage.called or name in usage.unpacked:
+        return False
+    attributes = usage.attributes.get(name, set()) - MARKS
+    return bool(attributes & {"to", "cuda"}) and attributes <= torch_api.TENSOR_ATTRIBUTES
+
+
+def goes_into_module(name: str, usage: Usage, held: Callable[[str], Value | None]) -> bool:
+    """Whether `name` is the input of one of torch's own Modules, or an argument of a loss, and nothing refutes a tensor.
+
+    held: what a name that is called holds, if that is known.
+    """
+    if name in usage.called or name in usage.unpacked:
+        return False
+    if not usage.attributes.get(name, set()) - MARKS <= torch_api.TENSOR_ATTRIBUTES:
+        return False
+    for given, called, position in usage.call_arguments:
+        if given == name:
+            module = held(called)
+            if module is not None and module.kind is Kind.MODULE and module.name in torch_api.MODULES:
+                if module.name in torch_api.LOSSES or (position == 0 and "Container" not in module.name):
+                    return True
+    return False
 
 
 @lru_cache(maxsize=1024)

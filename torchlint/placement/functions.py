@@ -17,6 +17,7 @@ from torchlint.placement.evidence import (
     MARKS,
     from_annotation,
     given_as_tensor,
+    goes_into_module,
     is_made_tensor,
     kind_from_use,
 )
@@ -307,19 +308,6 @@ def _parameter(run: Interpreter, name: str, parameter: cst.Param, function: Func
     return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts)
 
 
-def _goes_into_module(name: str, usage: Usage, owner: Class | None) -> bool:
-    """Whether the parameter is the input of a Module of torch that the class holds."""
-    if owner is None or not owner.is_module:
-        return False
-    prefix = name + " "
-    for use in usage.module_arguments:
-        if use.startswith(prefix):
-            held = owner.attributes.get(use[len(prefix) :])
-            if held is not None and held.kind is Kind.MODULE and (held.name or "").startswith("torch.nn."):
-                return True
-    return False
-
-
 def _is_tensor_argument(name: str, run: Interpreter, function: Function) -> bool:
     """Whether a parameter goes into what takes tensors, or is used like one in a forward."""
     usage, owner = run.frame.usage, function.owner
@@ -330,7 +318,7 @@ def _is_tensor_argument(name: str, run: Interpreter, function: Function) -> bool
     attributes = usage.attributes.get(name, set())
     if not attributes - MARKS <= torch_api.TENSOR_ATTRIBUTES:
         return False
-    if _goes_into_module(name, usage, owner):
+    if goes_into_module(name, usage, lambda called: owner.attributes.get(called.removeprefix("self."))):
         return True
     if function.name != "forward":
         return False

@@ -18,8 +18,11 @@ def helper_style(function: Function) -> str:
     """What a function that only moves hands back.
 
     `container`: a new container of moved copies. `value`: the moved copy of its argument, which is the argument
-    itself if that is a Module. Empty: the function does something else, or not only that.
+    itself if that is a Module. `rebinds`: nothing; it binds its own name for the argument to the moved copy.
+    Empty: the function does something else, or not only that.
     """
+    if function.rebinds and not function.changes and not function.generator:
+        return "rebinds" if all(value.kind is Kind.NONE for _, value in function.returns) else ""
     if not function.moves_values or function.changes or function.generator or function.moved:
         return ""
     styles = {_style(function, node, value) for node, value in function.returns}

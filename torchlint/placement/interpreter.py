@@ -172,19 +172,42 @@ class Interpreter:
                     return Value(Kind.API, name=f"builtins.{name}") if name in _BUILTINS else None
         return narrowed(value, self.scene.conditions)
 
-    def with_evidence(self, name: str, value: Value) -> Value:
+    def with_evidence(self, name: str, value: Value, env: Env) -> Value:
         """What use says of an otherwise unknown value that is bound to `name`."""
         if value.kind is not Kind.UNKNOWN:
             return value
-        from torchlint.placement.evidence import given_as_tensor, is_made_tensor, kind_from_use
+        from torchlint.placement.evidence import (
+            given_as_tensor,
+            goes_into_module,
+            is_collated_tensor,
+            is_made_tensor,
+            kind_from_use,
+        )
 
         usage = self.frame.usage
         kind = kind_from_use(name, usage)
-        if kind is None and value.places and not is_made_tensor(name, usage) and given_as_tensor(name, usage):
-            kind = Kind.TENSOR
+        if kind is None and not is_made_tensor(name, usage):
+            if value.places and given_as_tensor(name, usage):
+                kind = Kind.TENSOR
+            elif is_collated_tensor(name, value, usage):
+                kind = Kind.TENSOR
+        if goes_into_module(name, usage, lambda called: self.held(called, env)):
+            return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
         if kind is None:
             return value
-        return value.but(kind=kind, certainty=min(value.certainty, Certainty.INFERRED))
+        facts = value.facts
+        if name in usage.batch_parts and "collated" not in facts and kind_from_use(name, usage, parts=False) is None:
+            facts |= {"part"}
+        return value.but(kind=kind, certainty=min(value.certainty, Certainty.INFERRED), facts=facts)
+
+    def held(self, name: str, env: Env) -> Value | None:
+        """What a name, or an attribute of the object whose method runs, holds; None where that is not known."""
+        value = self.lookup(name, env)
+        owner = self.frame.function.owner if self.frame.function is not None else None
+        if value is None and owner is not None and name.startswith(f"{self.frame.self_name}."):
+            found = owner.attribute(name.split(".", 1)[1])
+            return found[1] if found is not None else None
+        return value
 
     # ------------------------------------------------------------------ statements
 

@@ -188,7 +188,7 @@ def move(
     if run.frame.function is not None:
         if value.kind is Kind.MODULE:
             run.frame.function.changes = True
-        elif event.use is Use.USED:
+        elif event.use in (Use.USED, Use.UNREAD):
             run.frame.function.moves_values = True
     if target is not None and _all_host(target) and "pending" not in facts:
         run.timeline.waits()

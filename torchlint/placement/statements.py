@@ -8,6 +8,7 @@ from torchlint.placement.apis import api_value
 from torchlint.placement.branches import Branch, condition_of, meet, opposite, world_of
 from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.demands import asks_availability, imports_torch, leaves_program, note_demand, note_import
+from torchlint.placement.discards import mark_dropped_elements, mark_loop_variable, mark_unread
 from torchlint.placement.events import Autocast, Demand, Return, Use
 from torchlint.placement.graphs import keep_sum
 from torchlint.placement.guards import branch_tests, tests_of
@@ -27,7 +28,7 @@ from torchlint.placement.interpreter import (
 )
 from torchlint.placement.operations import augmented
 from torchlint.placement.scene import Scene
-from torchlint.placement.syntax import assigned_names, children, descendants, dotted, mentions, words
+from torchlint.placement.syntax import descendants, dotted, mentions, words
 from torchlint.placement.values import (
     NONE,
     UNKNOWN,
@@ -54,12 +55,15 @@ def expr(run: Interpreter, node: cst.Expr, env: Env) -> Outcome | None:
             if leaves_program(run, part, env):
                 return ENDED
         else:
+            if isinstance(part, cst.BaseComp):
+                mark_dropped_elements(run, part)
             run.evaluate(part, env)
     return None
 
 
 @statement(cst.Assign)
 def assign(run: Interpreter, node: cst.Assign, env: Env) -> Outcome | None:
+    mark_unread(run, node)
     value = run.evaluate(node.value, env)
     if len(node.targets) == 1 and isinstance(node.value, cst.BinaryOperation):
         keep_sum(run, node, value)
@@ -177,7 +181,7 @@ def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
         loops=(*scene.loops, node), hot=hot, tests=entered.tests | iterable.tests if iterable.tests else entered.tests
     )
     run.frame.exits.append([])
-    _rebound_loop_variable(run, node)
+    mark_loop_variable(run, node)
     for _ in range(LOOP_PASSES):
         before = dict(env)
         bind(run, node.target, element_of(iterable), env, None)
@@ -214,47 +218,6 @@ def enter_loop(run: Interpreter, node: cst.CSTNode, small: bool) -> Scene:
 
 
 _OF_THE_LOOP_AROUND = frozenset(["periodic", "between", "first", "several"])
-
-
-def _rebound_loop_variable(run: Interpreter, loop: cst.For) -> None:
-    """Mark `for t in xs: …; t = t.to(d)` where nothing reads `t` afterwards: what is iterated over keeps the old one."""
-    names = set(assigned_names(loop.target))
-    last: cst.CSTNode | None = loop
-    while isinstance(last, cst.For | cst.If):
-        if type(last.body) is not cst.IndentedBlock or last.orelse is not None:
-            return
-        last = next((s for s in reversed(last.body.body) if _speaks_of(s, names)), None)
-    if type(last) is not cst.SimpleStatementLine or type(last.body[-1]) is not cst.Assign:
-        return
-    assignment = last.body[-1]
-    target, value = assignment.targets[0].target, assignment.value
-    if type(target) is not cst.Name or len(assignment.targets) != 1:
-        return
-    if type(value) is not cst.Call or type(value.func) is not cst.Attribute:
-        return
-    name = target.value
-    if dotted(value.func.value) != name or name not in names:
-        return
-    scope = run.frame.function.node.body if run.frame.function is not None else run.module
-    if not _occurs_outside(scope, name):
-        run.move_uses[value] = Use.LOOP_VARIABLE
-
-
-def _speaks_of(node: cst.CSTNode, names: set[str]) -> bool:
-    return any(type(n) is cst.Name and n.value in names for n in descendants(node))
-
-
-def _occurs_outside(node: cst.CSTNode, name: str) -> bool:
-    """Whether a name occurs other than in loops and comprehensions that bind it themselves."""
-    if type(node) is cst.Name:
-        return node.value == name
-    if type(node) is cst.Attribute or type(node) is cst.Arg:
-        return _occurs_outside(node.value, name)
-    if type(node) is cst.For and name in assigned_names(node.target):
-        return _occurs_outside(node.iter, name)
-    if isinstance(node, cst.BaseComp) and name in assigned_names(node.for_in.target):
-        return False
-    return any(_occurs_outside(child, name) for child in children(node))
 
 
 @statement(cst.While)
@@ -500,7 +463,7 @@ def bind(
     kind = type(target)
     if kind is cst.Name:
         name: str = target.value  # type: ignore[attr-defined]
-        value = run.with_evidence(name, value)
+        value = run.with_evidence(name, value, env)
         if not augmented:
             forget_below(name, env)
         env[name] = value
@@ -526,7 +489,7 @@ def _bind_attribute(
 ) -> None:
     name = key_of(target)
     if name is not None:
-        value = run.with_evidence(name, value)
+        value = run.with_evidence(name, value, env)
         forget_below(name, env)
         env[name] = value
         run.frame.versions[name] += 1
@@ -557,6 +520,8 @@ def _unpack(run: Interpreter, target: cst.CSTNode, value: Value, env: Env) -> No
             part = value.items[position]
         elif value.items is not None and starred is not None and position > starred:
             part = value.items[position - len(elements)] if len(value.items) >= len(elements) - 1 else element_of(value)
+        elif "batch" in value.facts:
+            part = Value(Kind.UNKNOWN, facts=frozenset({"collated"}))
         else:
             part = element_of(value)
         bind(run, element if type(element) is cst.StarredElement else element.value, part if type(element) is not cst.StarredElement else value, env, None)

@@ -35,6 +35,7 @@ from torchlint.placement.syntax import integer, words
 from torchlint.placement.values import (
     DEFAULT,
     HOST,
+    NO_FACTS,
     NUMBER,
     UNKNOWN,
     Alternative,
@@ -575,7 +576,9 @@ def _loader(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, e
     if pinned is not None and words(pinned.node) == "True":
         run.emit(Pin(node, run.scene, dataset), "loader")
     element = batch_of(run, dataset, arguments, node)
-    return Value(Kind.LOADER, element=element, ref=dataset.ref)
+    own = not {"collate_fn", "batch_sampler"} & arguments.named.keys() and not arguments.may_have("collate_fn")
+    facts = frozenset({"collates"}) if own and dataset.kind is not Kind.OWNED and len(arguments.positional) < 7 else NO_FACTS
+    return Value(Kind.LOADER, element=element, ref=dataset.ref, facts=facts)
 
 
 @_api("torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset")

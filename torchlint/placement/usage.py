@@ -32,7 +32,8 @@ class Usage:
 
     attributes: which attributes are read of a name. called: names called as functions. unpacked: names passed
     as `**name`. torch_arguments: names passed to functions of torch by position, as (name, function, position, whether
-    it stands there in a list). module_arguments: names passed to what hangs on `self`, as "name attribute".
+    it stands there in a list). call_arguments: names passed by position to what else has a name, as (name,
+    what is called, position).
     indexed: names subscripted. assigned: how often a name is bound. loads: how often it is read.
     counters: names that are counted up, by a loop or by `+=`.
     batch_parts: names unpacked from what a loop goes through: the inputs and targets of a batch. elements: the names of
@@ -42,8 +43,8 @@ class Usage:
     """
 
     __slots__ = (
-        "assigned", "attributes", "backward", "batch_parts", "called", "compared", "containers", "counters", "elements",
-        "given", "indexed", "is_generator", "iterated", "loads", "module_arguments", "self_assigned", "torch_arguments", "trains", "unpacked",
+        "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "compared", "containers", "counters", "elements",
+        "given", "indexed", "is_generator", "iterated", "loads", "self_assigned", "torch_arguments", "trains", "unpacked",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -51,7 +52,7 @@ class Usage:
         self.called: set[str] = set()
         self.unpacked: set[str] = set()
         self.torch_arguments: set[tuple[str, str, int, bool]] = set()
-        self.module_arguments: set[str] = set()
+        self.call_arguments: set[tuple[str, str, int]] = set()
         self.indexed: set[str] = set()
         self.iterated: set[str] = set()
         self.containers: set[str] = set()
@@ -279,10 +280,10 @@ class FileUsage:
                     inner = dotted(item)
                     if inner is not None:
                         scope.torch_arguments.add((inner, name or "", position, listed))
-            elif type(func) is cst.Attribute and name is not None and name.startswith("self."):
+            elif name is not None and arg.keyword is None:
                 inner = dotted(value)
                 if inner is not None:
-                    scope.module_arguments.add(f"{inner} {name[5:]}")
+                    scope.call_arguments.add((inner, name, position))
             self._scan(value, scope, loop)
         if type(func) is cst.Attribute:
             self._attribute(func, scope, loop)

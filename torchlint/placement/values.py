@@ -149,6 +149,8 @@ class Value:
         loss       a 0-dim tensor that a loss function or a reduction gave
         wrapped    a Module wrapped in DataParallel, DDP or `prepare`: moves its inputs
         quantised  a Module that bitsandbytes placed
+        collates   a DataLoader that puts batches together itself; batch: such a batch; collated: a part of one
+        part       a tensor only because it is a part of what a loop hands out, is moved, and handed on
         made       a container that the code around makes itself, so that filling it changes nothing else
         filtered   a container of moved elements that leaves some out (`ref` is the comprehension)
         in place   a framework's object whose `to` changes it; copies: whose `to` returns another one
@@ -388,4 +390,6 @@ def element_of(value: Value) -> Value:
         return NUMBER if value.kind is Kind.NUMBER else ARRAY
     if value.kind in (Kind.MAPPING, Kind.STRING):
         return Value(Kind.STRING)
+    if "collates" in value.facts:
+        return Value(Kind.UNKNOWN, facts=frozenset({"batch"}))
     return Value(Kind.UNKNOWN, value.places if value.kind is Kind.UNKNOWN else ())
