@@ -87,11 +87,14 @@ class CreateThenMove(Rule):
         creations = [create for create in made if create is not None and _could_be_elsewhere(create, scene)]
         if len(creations) < len(made):
             return
+        # Done once, or now and then, it costs nothing that anybody would notice.
+        often = (is_hot(scene) or bool(scene.loops)) and not scene.tests & {"periodic", "first"}
         for create in creations:
             message = f"`{shown(create.node, self.context)}` is filled on the CPU and then copied: create it on the device"
             notes = [Note("context", move.node, "copied here")]
+            sure = Confidence.LIKELY if often else Confidence.POSSIBLE
             yield self.finding(
-                create, message, confidence=Confidence.LIKELY, notes=notes, fix=self._fix(move, create), cause=move.node
+                create, message, confidence=sure, notes=notes, fix=self._fix(move, create), cause=move.node
             )
 
     def _fix(self, move: Move, create: Create) -> NodeFix | None:

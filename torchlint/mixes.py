@@ -29,7 +29,7 @@ _TAKES_DEVICE = frozenset(
 
 def is_hot(scene: Scene) -> bool:
     """Whether code runs once a batch beside the accelerator's work."""
-    return scene.hot or scene.role in COMPUTING
+    return scene.hot or (scene.role in COMPUTING and (scene.role != "step" or scene.stepwise))
 
 
 class Origins:

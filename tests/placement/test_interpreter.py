@@ -189,3 +189,35 @@ def test_what_wraps_a_module_is_seen_whatever_torch_documents_of_it(wrapper: str
         model = {wrapper}(torch.nn.Linear(3, 3))
     """).events
     assert [e.api for e in events if isinstance(e, Wrap)] == [wrapper]
+
+
+def test_batches_of_a_loader_are_not_taken_to_be_on_the_accelerator() -> None:
+    assert not [
+        m
+        for m in mixes("""
+            import torch
+            def count(batches):
+                total = torch.zeros(1)
+                for inputs, labels in batches:
+                    total += (labels != 0).sum(dim=0).unsqueeze(0)
+                return total
+        """)
+        if "assumed" not in m.other[0].value.facts
+    ]
+
+
+def test_an_attribute_whose_items_are_replaced_has_no_known_place() -> None:
+    assert not mixes("""
+        import torch
+        from torch import nn
+        class Detect(nn.Module):
+            def __init__(self, layers):
+                super().__init__()
+                self.grid = [torch.empty(1, 2) for _ in range(layers)]
+            def forward(self, x):
+                for i in range(2):
+                    if self.stale:
+                        self.grid[i] = self.make(x)
+                    y = x.sigmoid() * self.grid[i]
+                return y
+    """)

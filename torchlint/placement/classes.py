@@ -273,14 +273,14 @@ def _without_host(value: Value) -> tuple[Alternative, ...]:
 
 
 def _assigned_elsewhere(run: Interpreter, cls: Class, name: str) -> bool:
-    here = run.frame.function.name if run.frame.function is not None and run.frame.function.owner is not None else ""
+    """Whether any method but `__init__` writes an attribute; the one that reads it too, since it may run again."""
     known = set()
     for c in cls.lineage():
         known |= c.assigned_in.get(name, set())
         for method_name, method in c.methods.items():
             if name in run.usage.of(method.node).self_assigned or (c.run is not run and name in c.run.usage.of(method.node).self_assigned):
                 known.add(method_name)
-    return bool(known - {"__init__", here})
+    return bool(known - {"__init__"})
 
 
 def at_instance(value: Value, base: Value, depth: int = 0) -> Value:

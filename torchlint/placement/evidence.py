@@ -266,6 +266,8 @@ def _from_generic(node: cst.Subscript, run: Interpreter, places: tuple[Alternati
     inner = [e.slice.value for e in node.slice if type(e.slice) is cst.Index]
     if not inner:
         return None
+    if head in ("Iterable", "Iterator", "Generator", "DataLoader"):
+        places = ()  # what a loader gives is rather on the host, wherever its caller's tensors are
     values = [from_annotation(i, run, places) for i in inner]
     if head == "Optional":
         return values[0]

@@ -188,7 +188,7 @@ def move(
     if run.frame.function is not None:
         if value.kind is Kind.MODULE:
             run.frame.function.changes = True
-        elif event.use in (Use.USED, Use.UNREAD):
+        elif event.use in (Use.USED, Use.UNREAD) and target is not None:
             run.frame.function.moves_values = True
     if target is not None and _all_host(target) and "pending" not in facts:
         run.timeline.waits()
@@ -400,6 +400,8 @@ def _general_method(
     in_place = name.endswith("_") and not name.startswith("_")
     receiver = Operand(func.value, value, "in place" if in_place else "operand")
     key = dotted(func.value)
+    if in_place and run.frame.function is not None and "fresh" not in value.facts:
+        run.frame.function.changes |= any(p.place.where is not Where.HOST for p in value.places)
     if in_place and key is not None and name.startswith(_WRITING):
         env[key] = value.but(facts=value.facts | {"filled"})
     if name == "copy_":

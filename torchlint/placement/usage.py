@@ -362,6 +362,9 @@ class FileUsage:
                     scope.self_assigned.add(name[5:])
             self._scan(node.value, scope, loop)  # type: ignore[attr-defined]
         else:
+            holder = dotted(node.value) if kind is cst.Subscript else None  # type: ignore[attr-defined]
+            if holder is not None and holder.startswith("self.") and holder.count(".") == 1:
+                scope.self_assigned.add(holder[5:])
             self._scan(node, scope, loop)
 
     def _assign(self, node: cst.Assign, scope: Usage, loop: cst.CSTNode | None) -> None:

@@ -392,4 +392,6 @@ def element_of(value: Value) -> Value:
         return Value(Kind.STRING)
     if "collates" in value.facts:
         return Value(Kind.UNKNOWN, facts=frozenset({"batch"}))
-    return Value(Kind.UNKNOWN, value.places if value.kind is Kind.UNKNOWN else ())
+    # A loader's batches are rather on the host, whatever else its caller keeps on a device.
+    places = value.places if value.kind is Kind.UNKNOWN else ()
+    return Value(Kind.UNKNOWN, places, facts=value.facts | {"assumed"})
