@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchlint.findings import Confidence, Severity
 from torchlint.placement.events import DeviceName
-from torchlint.rule import Report, Rule
+from torchlint.rule import Probe, Report, Rule
 
 
 class CudaOrCpu(Rule):
@@ -46,6 +46,7 @@ class CudaOrCpu(Rule):
     code = "DEV503"
     name = "cuda-or-cpu"
     severity = Severity.INFO
+    probe = Probe("hardcoded")
 
     def on_device_name(self, named: DeviceName) -> Iterator[Report]:
         if named.what != "choice" or named.device != "cuda" or named.scene.is_test:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchlint.findings import Severity
 from torchlint.placement.events import Autocast, Scaler
-from torchlint.rule import Report, Rule
+from torchlint.rule import Probe, Report, Rule
 
 
 class DeprecatedCudaAmp(Rule):
@@ -39,6 +39,7 @@ class DeprecatedCudaAmp(Rule):
     code = "DEV405"
     name = "deprecated-cuda-amp"
     severity = Severity.INFO
+    probe = Probe("warning")
     default = False
 
     def on_autocast(self, autocast: Autocast) -> Iterator[Report]:

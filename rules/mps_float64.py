@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.findings import Confidence, Severity
 from torchlint.placement.events import Create, DeviceName, Event, Move
 from torchlint.placement.values import Value
-from torchlint.rule import Report, Rule, RuleContext
+from torchlint.rule import Probe, Report, Rule, RuleContext
 
 
 class MpsFloat64(Rule):
@@ -50,6 +50,7 @@ class MpsFloat64(Rule):
     code = "DEV504"
     name = "mps-float64"
     severity = Severity.WARNING
+    probe = Probe("error", {"texts": "float64", "kind": "mps"})
 
     def __init__(self, context: RuleContext) -> None:
         super().__init__(context)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,8 +18,10 @@ from torchlint.verify.plan import Piece, Source
 from torchlint.verify.plan.scope import interval
 from torchlint.verify.pool import Interpreter, Pool
 from torchlint.verify.probes import INCONCLUSIVE, REFUTED, Ask, Probe, Said, Site, probe_of, reached
-from torchlint.verify.protocol import Answer, Device, Request
+from torchlint.verify.protocol import Answer, Request
 
+#: Where Linux shows accelerators to a process.
+_DEVICE_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dri", "/dev/dxg")
 #: Of the words on what was assumed, as many are kept.
 _MOST_ASSUMED = 8
 
@@ -47,7 +51,10 @@ class _Case:
             if not self.pieces:
                 return None
             self.piece, self.answers = self.pieces.pop(0), ()
-        return self.source.request(self.piece, self.asks[len(self.answers)], self.site)
+        request = self.source.request(self.piece, self.asks[len(self.answers)], self.site)
+        if self.piece.real and request.device.how == "simulated":
+            return replace(request, device=replace(request.device, how="real"))
+        return request
 
 
 class Verifier:
@@ -69,7 +76,8 @@ class Verifier:
         self._interpreter = interpreter
         self._pool = Pool(interpreter, jobs=jobs)
         self._rules, self._root, self._cache = rules, root, cache
-        self._device: Device | None = None
+        self._asked = False
+        self._found: str | None = None
         self._identity: str | None = None
 
     def __enter__(self) -> Verifier:
@@ -105,7 +113,7 @@ class Verifier:
                 done[i] = self._conclude(cases.pop(i))
             indices = [i for i in requests if i in cases]
             batch = [request for i in indices if (request := requests[i]) is not None]
-            for position, answer in self._pool.replay([self._placed(r) for r in batch]):
+            for position, answer in self._pool.replay(batch):
                 i = indices[position]
                 if self._settles(cases[i], answer):
                     done[i] = self._conclude(cases.pop(i))
@@ -119,21 +127,18 @@ class Verifier:
         if not isinstance(case, _Case):
             return False
         while (request := case.next_request()) is not None:
-            for _, answer in self._pool.replay([self._placed(request)]):
+            for _, answer in self._pool.replay([request]):
                 if self._settles(case, answer):
                     return case.best is not None and case.best.status == REFUTED
         return case.ran
 
-    def _placed(self, request: Request) -> Request:
-        """On the accelerator of this machine if there is one."""
-        if request.device.how != "simulated":
-            return request
-        if self._device is None:
-            self._device = self._find_device()
-        return replace(request, device=self._device)
-
-    def _find_device(self) -> Device:
-        return Device()
+    def _accelerator(self) -> str | None:
+        """The kind of accelerator that torch finds here; asked only where the system has one at all."""
+        if not self._asked:
+            self._asked = True
+            if sys.platform == "darwin" or any(map(os.path.exists, _DEVICE_FILES)):
+                self._found = self._pool.accelerator()
+        return self._found
 
     # ---- one finding ---------------------------------------------------------------------------------------
 
@@ -160,6 +165,8 @@ class Verifier:
         site = site_of(finding, source, program)
         asks = probe.asks(site)
         pieces = list(source.pieces(site))
+        if (kind := self._accelerator()) is not None and all(a.device.kind in (kind, "none") for a in asks):
+            pieces = [*(replace(piece, real=True) for piece in pieces), *pieces]
         case = _Case(finding, probe, source, site, pieces, asks=asks)
         case.key = self._key(case)
         return case

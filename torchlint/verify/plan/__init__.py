@@ -32,11 +32,14 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Piece:
-    """Something to run. how: what it is, in words. stage: see `worker/__init__.py`. main: run as a script."""
+    """Something to run. how: what it is, in words. stage: see `worker/__init__.py`. main: run as a script. real: on the
+    accelerator of this machine.
+    """
 
     how: str
     stage: dict[str, Any]
     main: bool = False
+    real: bool = False
 
 
 class Source:

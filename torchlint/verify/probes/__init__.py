@@ -20,7 +20,7 @@ from torchlint.verify.probes.moves import (
 )
 from torchlint.verify.probes.naming import HardcodedProbe
 from torchlint.verify.probes.precision import AutocastProbe, ScalerProbe, UnderflowProbe
-from torchlint.verify.probes.state import ErrorProbe, NumpyProbe, RaceProbe, UnregisteredProbe
+from torchlint.verify.probes.state import ErrorProbe, NumpyProbe, RaceProbe, UnregisteredProbe, WarningProbe
 from torchlint.verify.probes.values import LoadProbe, ValueProbe
 from torchlint.verify.probes.waiting import GraphProbe, SyncProbe
 
@@ -37,6 +37,7 @@ KINDS: Mapping[str, type[Probe]] = {
     "unregistered": UnregisteredProbe,
     "error": ErrorProbe,
     "numpy": NumpyProbe,
+    "warning": WarningProbe,
     "hardcoded": HardcodedProbe,
     "underflow": UnderflowProbe,
     "scaler": ScalerProbe,

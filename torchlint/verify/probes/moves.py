@@ -173,6 +173,7 @@ class MixProbe(Probe):
             and not error.gap
             and site.here(error.path, error.line)
             and DEVICE_ERRORS.search(error.message)
+            and allowed(answer.state.get("blame", ()))
         ):
             return Said(CONFIRMED, raised(answer, site))
         if (

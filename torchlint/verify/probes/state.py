@@ -17,10 +17,11 @@ from torchlint.verify.probes.base import (
     raised,
     reach,
     reached,
+    short,
     undecided,
 )
 from torchlint.verify.probes.moves import MixProbe
-from torchlint.verify.protocol import Answer
+from torchlint.verify.protocol import Answer, Device
 
 
 @dataclass(frozen=True)
@@ -54,17 +55,23 @@ class ErrorProbe(Probe):
     """Confirmed where the line raises an error of these words; refuted where it runs.
 
     texts: alternatives, as a regular expression. elsewhere: the error may come from another line.
-    quiet_refutes: that the line runs without it refutes. needs_device: the accused value is on an accelerator.
+    quiet_refutes: that the line runs without it refutes. kind: of the accelerator.
     """
 
     texts: str = ""
     elsewhere: bool = False
     quiet_refutes: bool = True
+    kind: str = "cuda"
+
+    def asks(self, site: Site) -> tuple[Ask, ...]:
+        return (Ask(watch=reach(site), iterations=self.iterations, device=Device(kind=self.kind)),)
 
     def judge(self, answers: tuple[Answer, ...], site: Site) -> Said:
         answer = answers[0]
         error = answer.exception
         if error is not None and not error.gap and re.search(self.texts, f"{error.type}: {error.message}"):
+            if not allowed(answer.state.get("blame", ())):
+                return undecided(answer, site, "it raises, but for a value that was stood in for")
             if self.elsewhere or any(site.here(path, line) for path, line in error.lines):
                 return Said(CONFIRMED, raised(answer, site))
         if not reached(answer) or answer.status in ("crashed", "refused", "timed out") or error is not None:
@@ -97,3 +104,19 @@ class RaceProbe(Probe):
                 answer, site, "no unfinished copy was read here, but that rests on what was stood in for"
             )
         return Said(REFUTED, "nothing was read here before its copy had arrived")
+
+
+@dataclass(frozen=True)
+class WarningProbe(Probe):
+    """Confirmed where torch warns in these words; refuted where the line runs without a word."""
+
+    texts: str = "deprecated"
+
+    def judge(self, answers: tuple[Answer, ...], site: Site) -> Said:
+        answer = answers[0]
+        warned = re.search(rf"\w*Warning: [^\n]*(?:{self.texts})[^\n]*", answer.stderr)
+        if warned:
+            return Said(CONFIRMED, short(warned[0]))
+        if not reached(answer) or answer.exception is not None:
+            return undecided(answer, site)
+        return Said(REFUTED, "it ran without that warning")

@@ -46,6 +46,9 @@ class Bridge:
         self._maker = maker
         self._files = files
         self._lines = lines
+        #: The marks of what the last error that is evidence came from, and that error.
+        self.blame: list[str] = []
+        self._blamed: Exception | None = None
         #: The replay's probe, which can write checkpoints.
         self.probe: Any = None
         self.skips: list[tuple[int, str]] = []
@@ -66,6 +69,7 @@ class Bridge:
         try:
             return function(*args, **kwargs)
         except Exception as error:
+            self._blame(error, function, args, kwargs)
             if not self._passes_over(error) and not self._may_bridge(error, function, args, kwargs):
                 raise
             return self._instead(function, args, kwargs, error)
@@ -86,6 +90,15 @@ class Bridge:
             return False
         self._maker.note(f"line {line} raises, and is passed over: {' '.join(str(error).split())[:80]}")
         return True
+
+    def _blame(self, error: Exception, function: Any, args: Any, kwargs: Any) -> None:
+        """Note the marks of what an error that is evidence came from, in the innermost call."""
+        if not _is_evidence(error) or self._blamed is error:
+            return
+        self._blamed = error
+        leaves = tree_leaves([args, kwargs, getattr(function, "__self__", None)])
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        self.blame = sorted(frozenset[str]().union(*(self._observer.places.of(t).marks for t in tensors)))
 
     def attribute(self, value: Any, name: str) -> Any:
         try:
@@ -386,7 +399,8 @@ class Bridge:
         if isinstance(function, type) and issubclass(function, torch.optim.Optimizer):
             return self._maker.make(name, "optimizer")
         if (
-            _COMPARED_ELEMENTWISE.search(name)
+            not getattr(error, "simulated", False)
+            and _COMPARED_ELEMENTWISE.search(name)
             and len(args) >= 2
             and all(isinstance(a, torch.Tensor) for a in args[:2])
         ):

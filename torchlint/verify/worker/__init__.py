@@ -76,7 +76,8 @@ An answer
 - `loops`: `{id: {"iterations", "graph": [{"iteration", "nodes", "bytes"}]}}`.
 - `precision`: `{"steps", "underflow"}`, or null.
 - `state`: of the module whose method was called, once it had been moved: `{"registered": names, "held": {name:
-  devices} of what is not, "devices"}`; and `"returned"`, the devices of what the last call returned.
+  devices} of what is not, "devices"}`; `"returned"`, the devices of what the last call returned; `"blame"`, the
+  marks of what the last error came from that speaks of devices.
 - `assumed`: what stand-ins assumed, in words. `skipped`: `[[line, why], …]`, statements that were left out.
 - `device`: `simulated cuda:0`, the real device's name, or `none`.
 - `stdout`, `stderr`: their ends. `signal`: what a crashed child died of.

@@ -236,7 +236,7 @@ class Replay:
                 for id, n in self._probe.iterations.items()
             },
             "precision": {"steps": precision.steps, "underflow": precision.underflow} if precision else None,
-            "state": self._stage.state if self._stage else {},
+            "state": {**self._stage.state, "blame": self._stage.bridge.blame} if self._stage else {},
             "assumed": list(self._stage.maker.assumed) if self._stage else [],
             "skipped": self._stage.bridge.skips if self._stage else [],
             "device": self._device,
