@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Sync
+from torchlint.placement.scene import SELDOM
 from torchlint.placement.values import Where
 from torchlint.rule import NodeEdit, NodeFix, Probe, Report, weakest
 from torchlint.waits import WaitRule
@@ -27,7 +28,7 @@ class ItemInStep(WaitRule):
         that runs for every batch: the innermost loop that holds a backward, a function that is one training
         step. Silent where the read happens now and then (`if step % n == 0`), once the loop is over, in
         evaluation, or where what follows needs the number at once. And anywhere, the elements of a tensor on an
-        accelerator that are read one by one.
+        accelerator, or the gradients of a model, that are read one by one.
 
     Why it matters
         The device works through a queue while Python prepares the next batch. Reading a value waits until the
@@ -92,11 +93,17 @@ class ItemInStep(WaitRule):
         scene, value = sync.scene, sync.value
         if scene.is_test or scene.role in ("data", "test") or self.measures or value is None:
             return False
+        if scene.tests & SELDOM:
+            return False
+        if "of grad" in value.facts:
+            return not value.may_be_on_host
         away = _ELSEWHERE | {Where.OF_CALLER} if scene.role in ("forward", "loss", "step") else _ELSEWHERE
         return bool(value.places) and all(p.place.where in away for p in value.places)
 
     def message(self, sync: Sync) -> str:
         if sync.each:
+            if sync.value is not None and "of grad" in sync.value.facts:
+                return f"`{self.context.code(sync.node)}` waits for the device for each parameter; a stack of them waits once"
             return f"`{self.context.code(sync.node)}` waits for the device for each element; `.tolist()` waits once"
         return f"`{self.context.code(sync.node)}` waits for the device in every step"
 

@@ -77,3 +77,9 @@ def test_numpy_reads_what_it_is_given() -> None:
         + "    z = y.to('cpu', non_blocking=True)\n    return np.asarray(z)  # <-\n",
         CODE,
     )
+
+
+def test_to_save_is_to_read() -> None:
+    code = HEAD + "    state = {k: v.to('cpu', non_blocking=True) for k, v in {'y': y}.items()}\n"
+    expect(code + "    torch.save(state, 'x.pt')  # <-\n", CODE)
+    expect(code + "    torch.cuda.synchronize()\n    torch.save(state, 'x.pt')\n", CODE)

@@ -216,3 +216,22 @@ def test_a_loss_that_a_function_returns_with_its_graph_is_reported() -> None:
         "    total += loss\n"
     )
     assert texts(code, CODE) == ["total += loss"]
+
+
+EVALUATION = (
+    "def evaluate(model, loader, device):\n"
+    "    model.eval()\n"
+    "    total = 0.0\n"
+    "    {}\n"
+    "        for x, y in loader:\n"
+    "            loss = F.cross_entropy(model(x.to(device)), y.to(device))\n"
+    "            total += {}\n"
+    "    return total / len(loader)\n"
+)
+
+
+def test_to_evaluate_with_gradients_keeps_graphs() -> None:
+    assert texts(IMPORTS + EVALUATION.format("if True:", "loss"), CODE) == ["total += loss"]
+    assert texts(IMPORTS + EVALUATION.format("with torch.no_grad():", "loss"), CODE) == []
+    assert texts(IMPORTS + EVALUATION.format("if True:", "loss.item()"), CODE) == []
+    assert texts(IMPORTS + "@torch.no_grad()\n" + EVALUATION.format("if True:", "loss"), CODE) == []

@@ -292,3 +292,51 @@ def test_what_is_made_once_is_silent(test: str) -> None:
 def test_what_is_made_anew_in_every_step_is_reported() -> None:
     body = "if value is None:\n    value = loss.item()"
     assert texts(step(body, before="value = None"), CODE) == ["value = loss.item()"]
+
+
+def test_gradients_read_one_by_one_cost_a_wait_each() -> None:
+    code = IMPORTS + (
+        "def grad_norm(model):\n"
+        "    total = 0.0\n"
+        "    for p in model.parameters():\n"
+        "        if p.grad is not None:\n"
+        "            total += p.grad.detach().data.norm(2).item() ** 2\n"
+        "    return total ** 0.5\n"
+    )
+    assert texts(code, CODE) == ["total += p.grad.detach().data.norm(2).item() ** 2"]
+
+
+@pytest.mark.parametrize(
+    "call", ["trainer.train_step(x)", "self.training_step(x)", "agent.train_on_batch(x, y)"]
+)
+def test_a_loop_over_steps_of_another_file_counts(call: str) -> None:
+    code = (
+        IMPORTS
+        + f"def fit(trainer, agent, loader):\n    for x, y in loader:\n        loss = {call}\n        print(loss.item())\n"
+    )
+    assert texts(code, CODE) == ["print(loss.item())"]
+
+
+def test_a_step_that_goes_through_a_loader_is_an_epoch() -> None:
+    code = (
+        IMPORTS
+        + "for epoch in range(9):\n    loss = engine.train_step(model, train_loader)\n    print(loss.item())\n"
+    )
+    assert texts(code, CODE) == []
+
+
+@pytest.mark.parametrize(
+    ("base", "method"),
+    [
+        ("L.Callback", "on_train_batch_end"),
+        ("L.LightningModule", "on_before_optimizer_step"),
+        ("Trainer", "compute_loss"),
+    ],
+)
+def test_what_a_framework_calls_in_every_step_counts(base: str, method: str) -> None:
+    code = (
+        "import lightning as L\nfrom transformers import Trainer\n"
+        + IMPORTS
+        + f"class Mine({base}):\n    def {method}(self, model, outputs: torch.Tensor):\n        self.seen.append(outputs.item())\n"
+    )
+    assert texts(code, CODE) == ["self.seen.append(outputs.item())"]

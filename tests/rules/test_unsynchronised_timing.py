@@ -114,3 +114,13 @@ def test_a_date_is_a_clock_too() -> None:
     code = "import datetime\n" + HEAD
     code += "def latency(model, x, device):\n    x = x.to(device)\n    t0 = datetime.datetime.now()\n    model(x)\n"
     expect(code + "    return datetime.datetime.now() - t0  # <-\n", CODE)
+
+
+@pytest.mark.parametrize("work", ["loss.backward()", "c = a @ a", "c = torch.matmul(a, a)"])
+def test_other_work_of_the_device(work: str) -> None:
+    expect(
+        HEAD
+        + "def bench(loss):\n    a = torch.ones(9, 9, device='cuda')\n    start = time.time()\n"
+        + f"    {work}\n    print(f'{{time.time() - start}}')  # <-\n",
+        CODE,
+    )

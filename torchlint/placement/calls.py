@@ -230,8 +230,10 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
 
     Its result is taken to be where its arguments are, as an assumption that may silence and not accuse.
     """
-    if _is_model(node.func) and any(on_accelerator(o.value) for o in arguments.all()):
-        run.timeline.works(node)
+    if _is_model(node.func):
+        given = [*(o.value for o in arguments.all()), *(m.element or m for m in arguments.unpacked)]
+        if any(on_accelerator(v) for v in given):
+            run.timeline.works(node)
     elif not (target.kind is Kind.API and (target.name or "").startswith(_WITHOUT_WAIT)):
         run.timeline.waits()
     places: tuple[Alternative, ...] = _symbolic(target.places) if target.kind is Kind.MODULE else ()

@@ -133,6 +133,8 @@ def _tensor_attribute(base: Value, attr: str) -> Value:
         return Value(Kind.DTYPE) if attr == "dtype" else NUMBER
     if attr in _TENSOR_VIEWS:
         facts = base.facts - {"grad", "leaf"} if attr in ("data", "grad") else base.facts - {"leaf"}
+        if attr == "grad":
+            facts |= {"of grad"}
         return base.but(facts=facts - {"fresh"})
     if attr in ("values", "indices"):  # of the named tuple that max, sort, topk give
         return base

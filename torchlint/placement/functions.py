@@ -90,7 +90,7 @@ def role_of(run: Interpreter, function: Function) -> str:
         return "init"
     if owner is not None and owner.is_module and name == "forward":
         return "forward"
-    if name == "training_step":
+    if name == "training_step" or _runs_in_every_step(function):
         return "step"
     if name in ("validation_step", "test_step", "predict_step"):
         return "evaluation"
@@ -118,7 +118,24 @@ _LOSS_NAME = re.compile(r"(^|_)loss(es)?(_|$)|(^|_)criterion(_|$)|gradient_penal
 
 def _is_one_step(run: Interpreter, function: Function) -> bool:
     """Whether a function that holds a backward runs for every batch, rather than once."""
-    return function.name in run.usage.called_in_loops or _STEP_NAME.search(function.name) is not None
+    if function.name in run.usage.called_in_loops or _STEP_NAME.search(function.name) is not None:
+        return True
+    return _runs_in_every_step(function)
+
+
+#: Hooks that Lightning and transformers call once a batch or an optimizer step.
+_HOOKS = re.compile(r"^on_(?:train_batch_(?:start|end)|(?:after|before)_backward|before_(?:optimizer_step|zero_grad)|(?:sub)?step_end)$")
+
+
+def _runs_in_every_step(function: Function) -> bool:
+    """Whether a framework calls a method in every step: a hook of it, or the loss of a trainer."""
+    owner = function.owner
+    if owner is None:
+        return False
+    names = {owner.name, *(n.rsplit(".", 1)[-1] for n in owner.kind_names)}
+    if _HOOKS.search(function.name):
+        return any(n.endswith(("Callback", "LightningModule", "Trainer", "Module")) for n in names)
+    return function.name.endswith("compute_loss") and any(n.endswith("Trainer") for n in names)
 
 
 def summarise(function: Function) -> None:

@@ -67,7 +67,12 @@ def keep(
         for name in carriers.intersection(function.parameters):
             if not run.frame.usage.assigned.get(name):
                 function.keeps.add(name)
-    if not run.scene.stepwise or run.scene.evaluating or run.scene.is_test or not _outlives(run, into):
+    scene = run.scene
+    loop = scene.loops[-1] if scene.evaluating and scene.loops else scene.step_loop
+    trains = scene.stepwise and not scene.evaluating
+    # To evaluate with gradients is to keep every batch's graph, whole, until the sum goes.
+    evaluates = scene.evaluating and bool(scene.loops) and {"loss", "grad"} <= value.facts
+    if not (trains or evaluates) or scene.is_test or not _outlives(run, into, loop):
         return
     whole: cst.CSTNode = function.node if function is not None else run.module
     here = backwards(run, whole)
@@ -135,9 +140,8 @@ def _carriers(node: cst.BaseExpression) -> Iterator[str]:
         yield from _carriers(node.func.value)
 
 
-def _outlives(run: Interpreter, into: str) -> bool:
+def _outlives(run: Interpreter, into: str, loop: cst.CSTNode | None) -> bool:
     """Whether a name is bound outside of the step, so that what it holds is there in the next one."""
-    loop = run.scene.step_loop
     if isinstance(loop, cst.For | cst.While):
         return not _is_bound_by(loop.body, into)
     function = run.frame.function

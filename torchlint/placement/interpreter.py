@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from torchlint.placement.events import Event, Move, Sync, Use
+from torchlint.placement.events import Backward, Event, Move, Sync, Use
 from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import dotted
 from torchlint.placement.timeline import Timeline
@@ -258,6 +258,8 @@ class Interpreter:
 
     def emit(self, event: Event, *extra: Any) -> None:
         """Let an event leave, once for a node; a later pass over a loop may know more."""
+        if type(event) is Backward:
+            self.timeline.works(event.node)
         if self.silent:
             return
         key = (type(event), event.node, *extra)

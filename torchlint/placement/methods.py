@@ -376,10 +376,18 @@ def _read(run: Interpreter, node: cst.Call, name: str, value: Value) -> Value:
     """`t.item()`, `t.tolist()`: the host waits for the tensor's value."""
     emit_sync(run, node, name, value)
     event = run.events.get((Sync, node))
-    if isinstance(event, Sync) and "row" in value.facts and type(node.func) is cst.Attribute:
-        event.each = type(node.func.value) is cst.Name
+    if isinstance(event, Sync) and type(node.func) is cst.Attribute:
+        event.each = _is_one_of_many(run, node.func.value, value)
     number = number_read(node)
     return number if name == "item" else sequence(element=number)
+
+
+def _is_one_of_many(run: Interpreter, receiver: cst.BaseExpression, value: Value) -> bool:
+    """Whether a read is one of a loop over the rows of a tensor, or over the gradients of a model."""
+    if "row" in value.facts:
+        return type(receiver) is cst.Name
+    loops = run.scene.loops
+    return "of grad" in value.facts and bool(loops) and id(loops[-1]) in run.usage.parts_loops
 
 
 def _general_method(

@@ -73,7 +73,10 @@ def mix(
     for operand in tensors:
         read_pending(run, node, api, operand.value)
     _judge(run, node, api, tensors, in_place, strict)
-    return _result(tensors, rank)
+    result = _result(tensors, rank)
+    if any(p.place.is_named for p in result.places):
+        run.timeline.works(node)
+    return result
 
 
 def _judge(

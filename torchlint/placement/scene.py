@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 #: Tests behind which code does not run for every batch.
-_SELDOM = frozenset(["periodic", "first", "rare", "debug", "inference"])
+SELDOM = frozenset(["periodic", "first", "rare", "debug", "inference"])
 
 
 class Scene(NamedTuple):
@@ -59,7 +59,7 @@ class Scene(NamedTuple):
     @property
     def every_step(self) -> bool:
         """Whether the code runs for every batch, not only now and then, and not to evaluate or to test."""
-        if not self.stepwise or self.is_test or self.tests & _SELDOM:
+        if not self.stepwise or self.is_test or self.tests & SELDOM:
             return False
         return not (self.evaluating and self.no_grad)
 

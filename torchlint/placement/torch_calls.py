@@ -32,6 +32,7 @@ from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.operations import emit_host_only, mix, tensor_operands
 from torchlint.placement.syncs import demand, demand_host, emit_full_sync, emit_sync
 from torchlint.placement.syntax import integer, words
+from torchlint.placement.timeline import read_pending
 from torchlint.placement.values import (
     DEFAULT,
     HOST,
@@ -637,6 +638,8 @@ def _save(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     path = arguments.find("f", 1)
     saved = arguments.value("obj", 0) or UNKNOWN
     run.emit(Save(node, run.scene, saved, _path_of(path.node) if path is not None else ""))
+    for value in (saved, saved.element or UNKNOWN, *(saved.keys or {}).values()):
+        read_pending(run, node, "torch.save", value)
     run.timeline.waits()
     return UNKNOWN
 

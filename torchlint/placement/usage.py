@@ -23,6 +23,11 @@ _OF_DEVICES = frozenset(
 _ASKING = frozenset("device type_as new_zeros new_ones new_full new_tensor new_empty is_cuda get_device".split())
 #: Functions that training runs, by the names that frameworks call.
 _TRAINING = ("forward", "training_step", "loss", "compute_loss")
+#: What a function of another file is called that does one step of a training.
+_STEP_CALL = re.compile(
+    r"^_?(?:train|training|fit|optimi[sz]e)_(?:step|batch|iter|iteration|one_step|one_batch|one_iter|minibatch)$"
+    r"|^(?:train_on_batch|optimize_parameters|forward_backward|forward_backward_step)$"
+)
 #: Methods of so many things that the name alone does not say which one is called.
 _COMMON_NAMES = frozenset("update step run forward add call apply process fit append log write reset".split())
 
@@ -123,7 +128,7 @@ class FileUsage:
             self._scan(statement, self.scopes[0], None)
         for name, loop in self._calls_in_loops:
             self.called_in_loops.add(name)
-            if name in self._steps:
+            if name in self._steps or (name not in self.named and _STEP_CALL.search(name)):
                 self._heat(loop)
         self._calls_in_loops.clear()
 
@@ -259,7 +264,7 @@ class FileUsage:
         if type(func) is cst.Attribute:
             self._method_call(node, func, scope, loop)
         if loop is not None and name is not None:
-            self._note_step(name, loop)
+            self._note_step(node, name, loop)
         root = func
         while type(root) is cst.Attribute:
             root = root.value
@@ -290,10 +295,11 @@ class FileUsage:
         else:
             self._scan(func, scope, loop)
 
-    def _note_step(self, name: str, loop: cst.CSTNode) -> None:
+    def _note_step(self, node: cst.Call, name: str, loop: cst.CSTNode) -> None:
         """Remember a call in a loop: the function may turn out to hold the backward."""
         receiver, dot, last = name.rpartition(".")
-        if not dot or receiver == "self" or last not in _COMMON_NAMES:
+        whole = _STEP_CALL.search(last) and any("loader" in words(a.value) for a in node.args)
+        if (not dot or receiver == "self" or last not in _COMMON_NAMES) and not whole:
             self._calls_in_loops.append((last, loop))
         if "loss_scaler" in last or (last == "scaler" and not dot):
             # timm's NativeScaler: a call does backward, clipping and step.
