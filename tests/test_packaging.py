@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -47,3 +48,18 @@ def test_every_python_of_the_classifiers_is_allowed(project: dict[str, Any]) -> 
     versions = [c.rsplit(" ", 1)[1] for c in classifiers if re.search(r":: 3\.\d+$", c)]
     assert versions == ["3.10", "3.11", "3.12", "3.13", "3.14"]
     assert project["project"]["requires-python"] == ">=3.10"
+
+
+def test_a_source_distribution_holds_what_the_tests_need(project: dict[str, Any]) -> None:
+    told = (TOP / "MANIFEST.in").read_text(encoding="utf-8").split()
+    tops = {file.relative_to(TOP).parts[0] for file in tracked()} - {".gitignore", "MANIFEST.in"}
+    of_itself = {"torchlint", "rules", "pyproject.toml", "README.md", "LICENSE"}
+    assert tops <= of_itself | set(told)
+
+
+def tracked() -> list[Path]:
+    """The files of the checkout that git knows."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=TOP, capture_output=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not run from a checkout")
+    return [TOP / name for name in listed.stdout.decode().split("\0") if name]
