@@ -235,3 +235,16 @@ def test_to_evaluate_with_gradients_keeps_graphs() -> None:
     assert texts(IMPORTS + EVALUATION.format("with torch.no_grad():", "loss"), CODE) == []
     assert texts(IMPORTS + EVALUATION.format("if True:", "loss.item()"), CODE) == []
     assert texts(IMPORTS + "@torch.no_grad()\n" + EVALUATION.format("if True:", "loss"), CODE) == []
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "rate = x.detach().size(0) * 0.1\n        self.mean += rate * (x.detach().mean(0) - self.mean)",
+        "m = x.mean(0).detach()\n        self.mean += m * 0.1",
+        "hits = (x == 3).sum()\n        self.mean += hits",
+        "hits = x.argmax(1)\n        self.mean += hits.sum()",
+    ],
+)
+def test_state_that_no_gradient_reaches_is_silent(lines: str) -> None:
+    assert texts(IMPORTS + STATE.format(lines), CODE) == []

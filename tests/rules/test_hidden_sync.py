@@ -149,3 +149,8 @@ def test_another_library_has_items_too() -> None:
         "        print(float(value.sum()), value.item())\n"
     )
     assert texts(code, CODE, "DEV301") == []
+
+
+def test_a_number_either_way_is_read_once() -> None:
+    body = "norm = norm.detach().item() if isinstance(norm, torch.Tensor) else norm\nprint(f'{norm}')"
+    assert texts(step("norm = clip(model)\n" + body), CODE) == []

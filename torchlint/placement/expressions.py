@@ -256,8 +256,8 @@ def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode
             # The other one may be a tensor elsewhere: then the result is there.
             unsure = known.on_host or known.certainty is Certainty.GUESSED
             if unsure and _may_hold_tensor(b if known is a else a):
-                return known.but(places=(), facts=(known.facts & {"grad", "loss"}) | {"doubtful"})
-            return known.but(places=with_rank(known.places, None), facts=(known.facts & {"grad", "loss", "doubtful"}))
+                return known.but(places=(), facts=(known.facts & {"grad", "loss", "cut"}) | {"doubtful"})
+            return known.but(places=with_rank(known.places, None), facts=(known.facts & {"grad", "loss", "cut", "doubtful"}))
         result = mix(run, node, operator.__name__, [Operand(left_node, a), Operand(node.right, b)], rank="elementwise" if operator is not cst.MatrixMultiply else None)
         if "loss" in a.facts | b.facts and all(v.kind is not Kind.TENSOR or "loss" in v.facts for v in (a, b)):
             return result.but(facts=result.facts | {"loss"})
@@ -320,8 +320,8 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
         nodes = [node.left, *(c.comparator for c in node.comparisons)]
         result = mix(run, node, "compare", [Operand(n, v) for n, v in zip(nodes, values)])
         if any(v.kind is Kind.UNKNOWN for v in values) and result.on_host:
-            return result.but(places=(), facts=frozenset({"mask", "doubtful"}))
-        return result.but(facts=frozenset({"mask"}))
+            return result.but(places=(), facts=frozenset({"mask", "cut", "doubtful"}))
+        return result.but(facts=frozenset({"mask", "cut"}))
     for value in values:
         read_pending(run, node, "compare", value)
     tests = _comparison_tests(run, node, values, operators)
@@ -439,9 +439,20 @@ def conditional(run: Interpreter, node: cst.IfExp, env: Env) -> Value:
             return chosen
     if yes.kind is no.kind is Kind.NUMBER:
         return Value(Kind.NUMBER, tests=test.tests if test.tests else yes.tests & no.tests)
+    if yes.kind is Kind.NUMBER and no.kind is Kind.UNKNOWN and _asks_for_tensor(node.test):
+        return yes  # `x.item() if isinstance(x, torch.Tensor) else x`: a number either way
     if yes.kind is Kind.NONE and no.kind is Kind.UNKNOWN or no.kind is Kind.NONE and yes.kind is Kind.UNKNOWN:
         return yes if no.kind is Kind.NONE else no
     return join(*choose(yes, no, test.tests, key))
+
+
+def _asks_for_tensor(test: cst.BaseExpression) -> bool:
+    """Whether a test is `isinstance(x, torch.Tensor)` or `torch.is_tensor(x)`."""
+    if type(test) is not cst.Call:
+        return False
+    name = (dotted(test.func) or "").rsplit(".", 1)[-1]
+    kinds = test.args[-1].value if test.args else test
+    return name == "is_tensor" or (name == "isinstance" and (dotted(kinds) or "").endswith("Tensor"))
 
 
 def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Value) -> Value | None:

@@ -106,7 +106,7 @@ def keep_state(
         return
     carriers = [name for name in _carriers(kept) if not name.startswith(own)]
     grows = "grad" in value.facts or any(p.place.where is Where.OF_CALLER for p in value.places)
-    if carriers and grows and value.kind is Kind.TENSOR:
+    if carriers and grows and value.kind is Kind.TENSOR and "cut" not in value.facts:
         run.emit(Accumulate(node, scene, value, "state", into, kept))
 
 

@@ -331,7 +331,7 @@ def _tensor_method(
         run.emit(Backward(node, run.scene, value, "scaled" in value.facts, loss=func.value))
         return NUMBER
     if name in ("detach", "detach_"):
-        return value.but(facts=value.facts - {"grad", "leaf", "parameter", "fresh"})
+        return value.but(facts=value.facts - {"grad", "leaf", "parameter", "fresh"} | {"cut"})
     if name == "requires_grad_":
         return value.but(facts=value.facts | {"grad", "leaf"})
     if name == "pin_memory":
@@ -432,8 +432,17 @@ def _general_method(
         facts |= {"loss"}
     if name in ("bool", "isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or", "eq", "ne", "gt", "lt", "ge", "le"):
         facts |= {"mask"}
+    if name in _WITHOUT_GRADIENT:
+        facts = facts - {"grad"} | {"cut"}
     plain = Value(Kind.TENSOR, places, value.certainty, facts=facts)
     return result_of(binding, plain)
+
+
+#: Methods whose result no gradient flows through.
+_WITHOUT_GRADIENT = frozenset(
+    "argmax argmin argsort eq ne gt lt ge le long int short bool any all nonzero isnan isinf isfinite bincount"
+    " count_nonzero unique histc searchsorted logical_not logical_and logical_or round sign floor ceil".split()
+)
 
 
 #: Methods whose result has at least one dimension whatever they are given.

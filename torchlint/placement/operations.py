@@ -194,6 +194,8 @@ def _result(tensors: Sequence[Operand], rank: int | None | str) -> Value:
                 hosts = union(hosts, (alternative,))
             else:
                 others = union(others, (alternative,))
+    if all(t.value.facts & {"cut", "buffer"} for t in tensors):
+        facts |= {"cut"}
     if rank == "elementwise":
         rank = _joint_rank(tensors)
     if others:

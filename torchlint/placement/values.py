@@ -160,6 +160,7 @@ class Value:
         doubtful   a tensor of the host joined with what may be one of an accelerator, or a number
         computed   of unknown kind, but a method that tensors have was called on what a model gave
         of grad    a gradient, or computed from one
+        cut        no gradient flows through it: detached, or no function of its inputs that has one
         row        what iterating over a tensor gave
         modulo     a number that `%` gave
         clock      a number read off a clock, or computed from one
