@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import audit, landlock, limits, natives, seccomp
+from . import audit, landlock, limits, seccomp
 from .audit import AuditHook
 from .limits import Limits
 
@@ -36,6 +36,8 @@ def install(
     directory: the only one that may be written to. readable: folders that may be read beside it.
     modules: top-level modules that may be imported beside the harmless ones of the standard library.
     """
+    from . import natives  # needs torch, which is not there where plans are made
+
     active = [limits.apply(limit)]
     natives.install(directory)
     active.append("natives")
