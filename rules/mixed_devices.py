@@ -167,8 +167,7 @@ class MixedDevices(Rule):
         notes = origin_notes(mix, self.context)
         create = faulty_creation(mix, self._origins)
         if create is None:
-            what = "the module" if accused.value.kind is Kind.MODULE else f"`{shown(accused.node, self.context)}`"
-            message = f"{what} is on the CPU and joins {there}"
+            message = f"`{shown(accused.node, self.context)}` is on the CPU and joins {there}"
             yield self.finding(mix, message, confidence=sure, notes=notes, cause=host.through or host.origin)
         elif not is_hot(create.scene) and not is_hot(mix.scene):  # else DEV201 says it
             message = f"`{shown(create.node, self.context)}` is created on the CPU and joins {there}"

@@ -221,3 +221,26 @@ def test_an_attribute_whose_items_are_replaced_has_no_known_place() -> None:
                     y = x.sigmoid() * self.grid[i]
                 return y
     """)
+
+
+def test_ids_that_a_tokenizer_left_on_the_host_meet_a_model_on_the_device() -> None:
+    found = mixes("""
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+        def chat(prompt, device):
+            tokenizer = AutoTokenizer.from_pretrained("gpt2")
+            model = AutoModelForCausalLM.from_pretrained("gpt2").to(device)
+            inputs = tokenizer(prompt, return_tensors="pt")
+            return model.generate(**inputs)
+    """)
+    assert len(found) == 1
+
+
+def test_ids_that_were_moved_with_their_batch_do_not() -> None:
+    assert not mixes("""
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+        def chat(prompt, device):
+            tokenizer = AutoTokenizer.from_pretrained("gpt2")
+            model = AutoModelForCausalLM.from_pretrained("gpt2").to(device)
+            inputs = tokenizer(prompt, return_tensors="pt").to(device)
+            return model.generate(**inputs)
+    """)

@@ -153,3 +153,10 @@ def test_what_a_result_rests_on_is_told(tree: Tree) -> None:
     project = Project()
     observe(cst.parse_module(code), path, project)
     assert any(Path(p).resolve() == Path(helpers).resolve() for p in project.dependencies(path))
+
+
+def test_modules_that_import_everything_of_each_other_end(tree: Tree) -> None:
+    tree.write("pkg/__init__.py", "from pkg.a import *\n")
+    tree.write("pkg/a.py", "from pkg import *\nfrom pkg.b import *\n")
+    tree.write("pkg/b.py", "from pkg.a import *\n")
+    assert tree.observe("main.py", "from pkg import missing\ny = missing(1)\n").failures == []

@@ -86,3 +86,9 @@ def evaluate_arguments(run: Interpreter, node: cst.Call, env: Env) -> Arguments:
         else:
             arguments.starred.append(Operand(arg.value, value))
     return arguments
+
+
+def spread(node: cst.Call, arguments: Arguments) -> list[Operand]:
+    """What a call gets by `**mapping`, one operand a mapping, where it is known what the mapping holds."""
+    nodes = [a.value for a in node.args if a.star == "**"]
+    return [Operand(n, m.element) for n, m in zip(nodes, arguments.unpacked) if m.element is not None]

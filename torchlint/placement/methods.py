@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement import torch_api
-from torchlint.placement.arguments import Arguments
+from torchlint.placement.arguments import Arguments, spread
 from torchlint.placement.classes import register, start_analysis
 from torchlint.placement.definitions import Class, Function
 from torchlint.placement.devices import device_places, emit_device_name, name_device
@@ -97,6 +97,9 @@ def method_call(
         return at_instance(result, receiver) if receiver.kind is Kind.MODULE else result
     if name in ("to", "cuda"):
         _name_devices(run, node, name, receiver, arguments)
+    if name == "generate" and receiver.kind is Kind.MODULE:
+        inputs = [*arguments.all(), *spread(node, arguments)]
+        mix(run, node, name, [Operand(func.value, receiver, "module"), *inputs])
     known = framework_method(run, receiver, name, node, arguments)
     if known is not None:
         return known
@@ -738,6 +741,10 @@ def _unknown_method(
         return Value(Kind.MODULE, (), Certainty.INFERRED)
     if name == "generate" and arguments.named.keys() & _GENERATION and "return_dict_in_generate" not in arguments.named:
         return tensor((), Certainty.INFERRED)
+    wanted = arguments.value("return_tensors")
+    if name == "encode" and wanted is not None and wanted.name == "pt":
+        # A tokenizer's `encode` gives the ids alone, as a tensor on the CPU.
+        return tensor((Alternative(HOST, 1, node),), Certainty.INFERRED)
     if name == "backward":
         if arguments.positional:
             run.emit(Backward(node, run.scene, arguments.positional[0].value, owner=receiver, loss=node.args[0].value))

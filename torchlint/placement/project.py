@@ -62,7 +62,7 @@ class Project:
         module = self._module(file)
         if module is None:
             return None
-        value = module.look(rest[0])
+        value = module.look(rest[0], hops)
         if value is None:
             return None
         for part in rest[1:]:
@@ -227,13 +227,13 @@ class _SourceModule:
                 if isinstance(child, ast.Import | ast.ImportFrom):
                     self._add(child)
 
-    def look(self, name: str) -> Value | None:
-        """What the module binds to a name at its top level."""
+    def look(self, name: str, hops: int) -> Value | None:
+        """What the module binds to a name at its top level, itself or by `from … import *`."""
         value = self._run.globals.get(name)
         if value is None:
             for star in self._stars:
                 separator = "" if star.endswith(".") else "."
-                value = self._project.resolve(f"{star}{separator}{name}", self.file, hops=3)
+                value = self._project.resolve(f"{star}{separator}{name}", self.file, hops + 1)
                 if value is not None:
                     break
         return value

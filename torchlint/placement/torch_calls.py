@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement import torch_api
-from torchlint.placement.arguments import Arguments
+from torchlint.placement.arguments import Arguments, spread
 from torchlint.placement.comparisons import sort_of_device
 from torchlint.placement.devices import VENDORS, device_at_hand, device_places, emit_device_name, name_device, named_place, note_cuda_autocast
 from torchlint.placement.events import (
@@ -454,7 +454,7 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
         operands = [Operand(node.func, module, "weight"), *arguments.all()] if module.places else arguments.all()
         result = mix(run, node, name.rsplit(".", 1)[-1], operands, rank=0)
         return result.but(facts=result.facts | {"loss", "grad"})
-    given = arguments.all() + [Operand(node, m.element or UNKNOWN) for m in arguments.unpacked]
+    given = arguments.all() + spread(node, arguments)
     operands = [o for o in given if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)]
     if "wrapped" in module.facts:
         places = tuple(p for p in module.places if not p.place.is_host)
