@@ -26,6 +26,8 @@ _DEVICE_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dri", "/dev/dxg")
 _MOST_ASSUMED = 8
 
 Progress = Callable[[int, int], None]
+#: Files by path and content; None for one that can't be read.
+_Sources = dict[tuple[str, bytes], "tuple[Source, Program] | None"]
 
 
 @dataclass
@@ -92,7 +94,7 @@ class Verifier:
         """The findings, each with its verdict. The bytes are those of its file, which its place refers to."""
         done: dict[int, Finding] = {}
         cases: dict[int, _Case] = {}
-        sources: dict[str, tuple[Source, Program] | None] = {}
+        sources: _Sources = {}
         for i, (finding, data) in enumerate(findings):
             try:
                 case = self._case(finding, data, sources)
@@ -142,20 +144,19 @@ class Verifier:
 
     # ---- one finding ---------------------------------------------------------------------------------------
 
-    def _case(
-        self, finding: Finding, data: bytes, sources: dict[str, tuple[Source, Program] | None]
-    ) -> _Case | Finding:
+    def _case(self, finding: Finding, data: bytes, sources: _Sources) -> _Case | Finding:
         rule = self._rules.get(finding.code)
         probe = None if rule is None else probe_of(rule)
         if probe is None:
             return finding
-        if finding.path not in sources:
+        place = finding.path, data
+        if place not in sources:
             try:
                 program = read(data, finding.path)
-                sources[finding.path] = Source(program.text, finding.path, self._root), program
+                sources[place] = Source(program.text, finding.path, self._root), program
             except Unreadable:
-                sources[finding.path] = None
-        known = sources[finding.path]
+                sources[place] = None
+        known = sources[place]
         if known is None or known[0].tree is None:
             verdict = Verdict(
                 INCONCLUSIVE, "none", "the file can't be read by the Python that runs torchlint"
