@@ -183,6 +183,7 @@ def test_an_object_that_prefers_its_own_device_is_reported() -> None:
     "code",
     [
         "def work(n, device):\n    return torch.arange(n, device=device)",
+        "def work(n, device):\n    made = torch.arange(n)\n    def send():\n        return made.to(device)\n    return send()",
         "def work(n, device):\n    return n + 1",
         "def work(n, device):\n    raise NotImplementedError",
         "def work(n, device):\n    return make(**locals())",

@@ -6,8 +6,10 @@ import libcst as cst
 
 from tools.metamorphic.rewriting import (
     BUILTINS,
+    Statement,
     dotted,
     has_star_parameters,
+    is_import,
     names_bound,
     opening,
     parameters,
@@ -160,6 +162,16 @@ def _import_lines(module: cst.Module, change: dict[str, str | None]) -> list[cst
     return body
 
 
+def _behind_torch(module: cst.Module, line: Statement) -> list[Statement]:
+    """The statements of a module, with one more behind the first that imports from torch, or else its imports."""
+    body = list(module.body)
+    places = [
+        i for i, node in enumerate(body, 1) if is_import(node) and "torch" in module.code_for_node(node)
+    ]
+    body.insert(places[0] if places else opening(module), line)
+    return body
+
+
 @rewriter("import torch as th")
 def torch_as_th(module: cst.Module) -> cst.Module | None:
     if "import torch\n" not in module.code or "th" in names_bound(module):
@@ -201,9 +213,8 @@ def from_torch(module: cst.Module) -> cst.Module | None:
     new = module.visit(flatten)
     if not flatten.used:
         return None
-    body = list(new.body)
-    body.insert(opening(new), statement(f"from torch import {', '.join(sorted(flatten.used))}"))
-    return new.with_changes(body=body)
+    line = statement(f"from torch import {', '.join(sorted(flatten.used))}")
+    return new.with_changes(body=_behind_torch(new, line))
 
 
 _SHORT = {
@@ -257,6 +268,5 @@ def nn_as_other(module: cst.Module) -> cst.Module | None:
     new = new.with_changes(
         body=_import_lines(new, {"from torch import nn": None, "import torch.nn as nn": None})
     )
-    body = list(new.body)
-    body.insert(opening(new), statement("import torch.nn as neural"))
-    return new.with_changes(body=body) if new.code != code else None
+    new = new.with_changes(body=_behind_torch(new, statement("import torch.nn as neural")))
+    return new if new.code != code else None

@@ -110,11 +110,12 @@ def _reads(function: cst.FunctionDef, name: str) -> int:
 
 def mark_loop_variable(run: Interpreter, loop: cst.For) -> None:
     """Mark `for t in xs: …; t = t.to(d)` where nothing reads `t` afterwards: what is iterated over keeps the old one."""
-    last: cst.CSTNode = loop
+    names = set(assigned_names(loop.target))
+    last: cst.CSTNode | None = loop
     while isinstance(last, cst.For | cst.If):
-        if type(last.body) is not cst.IndentedBlock or not last.body.body or last.orelse is not None:
+        if type(last.body) is not cst.IndentedBlock or last.orelse is not None:
             return
-        last = last.body.body[-1]
+        last = next((s for s in reversed(last.body.body) if _mentions(s, names)), None)
     if type(last) is not cst.SimpleStatementLine or type(last.body[-1]) is not cst.Assign:
         return
     assignment = last.body[-1]
@@ -122,11 +123,15 @@ def mark_loop_variable(run: Interpreter, loop: cst.For) -> None:
     name = dotted(target)
     if len(assignment.targets) != 1 or name is None or _receiver(value) != name:
         return
-    if name not in assigned_names(loop.target):
+    if name not in names:
         return
     scope = run.frame.function.node.body if run.frame.function is not None else run.module
     if not _occurs_outside(scope, name):
         run.move_uses[value] = Use.LOOP_VARIABLE
+
+
+def _mentions(node: cst.CSTNode, names: set[str]) -> bool:
+    return any(type(n) is cst.Name and n.value in names for n in descendants(node))
 
 
 def _occurs_outside(node: cst.CSTNode, name: str) -> bool:

@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.placement import torch_api
 from torchlint.placement.events import Create, IgnoredDevice, Move
-from torchlint.placement.syntax import words
+from torchlint.placement.syntax import descendants, words
 from torchlint.placement.values import Kind, Where
 
 if TYPE_CHECKING:
@@ -25,9 +25,12 @@ def note_ignored_device(run: Interpreter, function: Function) -> None:
     parameter = next((p for p in parameters if p.name.value in _NAMES), None)
     if parameter is None or _is_imposed(function) or {"locals", "vars"} & usage.called:
         return
-    if usage.loads[parameter.name.value] > 1:  # its own name among the parameters counts as one
-        return
     name = parameter.name.value
+    if usage.loads[name] > 1:  # its own name among the parameters counts as one
+        return
+    within = (n for n in descendants(function.node.body) if type(n) is cst.FunctionDef)
+    if any(run.usage.of(inner).loads.get(name) for inner in within):  # type: ignore[arg-type]
+        return
     for event in list(run.events.values()):
         if event.scene.function is not function.node or event.scene.accelerator_is_tested:
             continue
