@@ -50,22 +50,37 @@ class LoadWithoutMapLocation(Rule):
 
     def __init__(self, context: RuleContext) -> None:
         super().__init__(context)
-        self._saved: set[tuple[object, str]] = set()
+        self._saved: list[Save] = []
+        self._unmapped: list[Load] = []
 
     def on_save(self, save: Save) -> None:
-        self._saved.add((save.scene.function, save.what))
+        self._saved.append(save)
 
-    def on_load(self, load: Load) -> Iterator[Report]:
+    def on_load(self, load: Load) -> None:
         if load.mapped or load.scene.is_test or load.scene.role == "test" or load.scene.asks_for_accelerator:
             return
-        if (load.scene.function, load.what) in self._saved:
-            return  # the run reads back what it wrote itself
-        device = load.at_hand or '"cpu"'
-        fix = NodeFix(
-            f"map to `{device}`", Safety.UNSAFE, (NodeEdit(load.node, "argument", f"map_location={device}"),)
-        )
-        message = "without `map_location` the tensors go back to the device that they were saved from"
-        yield self.finding(load, message, confidence=_confidence(load), fix=fix)
+        if not any(_is_of(save, load) for save in self._saved):
+            self._unmapped.append(load)  # else the run reads back what it wrote itself
+
+    def finish(self) -> Iterator[Report]:
+        for load in self._unmapped:
+            if any(_is_of(save, load) and _is_alternative(save, load) for save in self._saved):
+                continue  # a cache: what isn't there yet is made and saved, by the same code on the same machine
+            device = load.at_hand or '"cpu"'
+            fix = NodeFix(
+                f"map to `{device}`", Safety.UNSAFE, (NodeEdit(load.node, "argument", f"map_location={device}"),)
+            )
+            message = "without `map_location` the tensors go back to the device that they were saved from"
+            yield self.finding(load, message, confidence=_confidence(load), fix=fix)
+
+
+def _is_of(save: Save, load: Load) -> bool:
+    return (save.scene.function, save.what) == (load.scene.function, load.what)
+
+
+def _is_alternative(save: Save, load: Load) -> bool:
+    """Whether one condition decides between the two."""
+    return any((condition, not truth) in save.scene.conditions for condition, truth in load.scene.conditions)
 
 
 def _confidence(load: Load) -> Confidence:

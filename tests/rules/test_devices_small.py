@@ -41,6 +41,37 @@ def test_a_load_that_is_mapped_or_known_to_fit_is_silent(call: str) -> None:
     expect(f"import torch\ndef resume(path, device, options, model, urls):\n    {call}\n", "DEV107")
 
 
+def test_a_cache_that_the_same_code_fills_is_silent() -> None:
+    expect(
+        """
+        import os
+        import torch
+        def vectors(path, make):
+            if os.path.isfile(path):
+                made = torch.load(path)
+            else:
+                made = make()
+                torch.save(made, path)
+            return made
+        """,
+        "DEV107",
+    )
+
+
+def test_a_checkpoint_that_is_saved_later_on_is_no_cache() -> None:
+    expect(
+        """
+        import torch
+        def main(model, path, resume):
+            if resume:
+                model.load_state_dict(torch.load(path))  # <-
+            train(model)
+            torch.save(model.state_dict(), path)
+        """,
+        "DEV107",
+    )
+
+
 def test_the_fix_maps_to_the_device_at_hand() -> None:
     assert "torch.load(path, map_location=device)" in fixed(
         "import torch\ndef resume(path, device):\n    return torch.load(path)\n", "DEV107"
