@@ -29,7 +29,7 @@ def note_ignored_device(run: Interpreter, function: Function) -> None:
     if usage.loads[name] > 1:  # its own name among the parameters counts as one
         return
     within = (n for n in descendants(function.node.body) if type(n) is cst.FunctionDef)
-    if any(run.usage.of(inner).loads.get(name) for inner in within):  # type: ignore[arg-type]
+    if any(run.usage.of(inner).loads.get(name) for inner in within):
         return
     for event in list(run.events.values()):
         if event.scene.function is not function.node or event.scene.accelerator_is_tested:
