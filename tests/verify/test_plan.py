@@ -226,3 +226,22 @@ class TestPieces:
 )
 def test_the_counterfactual_names_the_cpu(line: str, expected: str) -> None:
     assert substituted(line, Site("train.py", 1, 1, 0, line)) == expected
+
+
+class TestAlone:
+    TEXT = "import torch\n\n\ndef f(p):\n    if p:\n        return torch.load(p)\n    return None\n"
+
+    def test_a_statement_keeps_its_line_and_the_imports_of_the_file(self) -> None:
+        from torchlint.verify.plan import alone
+
+        rows = alone(self.TEXT, Site("train.py", 6, 6, 15, "torch.load(p)")).splitlines()
+        assert [(n, row) for n, row in enumerate(rows, 1) if row] == [
+            (1, "import torch"),
+            (6, "torch.load(p)"),
+        ]
+
+    def test_not_where_a_test_of_devices_stands_around_it(self) -> None:
+        text = self.TEXT.replace("if p:", "if torch.cuda.is_available():")
+        site = Site("train.py", 6, 6, 15, "torch.load(p)")
+        assert list(Source(text, "train.py", Path("/nonexistent")).statement(site)) == []
+        assert list(Source(self.TEXT, "train.py", Path("/nonexistent")).statement(site))

@@ -165,7 +165,7 @@ class Verifier:
         source, program = known
         site = site_of(finding, source, program)
         asks = probe.asks(site)
-        pieces = list(source.pieces(site))
+        pieces = [*source.pieces(site), *(source.statement(site) if probe.alone else ())]
         if (kind := self._accelerator()) is not None and all(a.device.kind in (kind, "none") for a in asks):
             pieces = [*(replace(piece, real=True) for piece in pieces), *pieces]
         case = _Case(finding, probe, source, site, pieces, asks=asks)

@@ -33,13 +33,14 @@ _ENVIRONMENT = {
 @dataclass(frozen=True)
 class Piece:
     """Something to run. how: what it is, in words. stage: see `worker/__init__.py`. main: run as a script. real: on the
-    accelerator of this machine.
+    accelerator of this machine. alone: of the file, nothing but its imports and the statement of the finding.
     """
 
     how: str
     stage: dict[str, Any]
     main: bool = False
     real: bool = False
+    alone: bool = False
 
 
 class Source:
@@ -72,9 +73,17 @@ class Source:
         if _runs_by_itself(self.tree) or scope.function is None:
             yield Piece("the file was run as a script", {}, main=True)
 
+    def statement(self, site: Site) -> Iterator[Piece]:
+        """The statement alone, for what can be told from it: where no test of devices stands around it."""
+        tests = " ".join(map(ast.unparse, self.scope(site.line).tests))
+        if not re.search(r"cuda|available|device|accelerator|mps|xpu", tests):
+            yield Piece("the statement was run alone", {}, main=True, alone=True)
+
     def request(self, piece: Piece, ask: Ask, site: Site) -> Request:
         """The replay of a piece that answers what a probe asks."""
         text = self.imports.text
+        if piece.alone:
+            text = alone(self.imports.text, site)
         if ask.substitute == "device":
             text = substituted(text, site)
         elif ask.substitute == "host":
@@ -120,6 +129,29 @@ def _loops(scope: Scope, ask: Ask, piece: Piece) -> tuple[Loop, ...]:
 def substituted(text: str, site: Site) -> str:
     """The text with `cpu` in place of the accelerators that the lines of a finding name."""
     return _on_lines(text, {*site.lines, *site.also.get("also", ())}, _on_cpu)
+
+
+def alone(text: str, site: Site) -> str:
+    """The imports of a text and the statement of the finding, on their lines; all else is left out."""
+    rows = text.splitlines()
+    kept = [""] * len(rows)
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and node in tree.body:
+            for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                kept[number - 1] = rows[number - 1]
+    here = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt)
+        and not hasattr(node, "body")
+        and node.lineno <= site.line <= (node.end_lineno or 0)
+    ]
+    for node in here[-1:]:
+        part = node.value if isinstance(node, ast.Return) and node.value is not None else node
+        segment = (ast.get_source_segment(text, part) or "").split("\n")
+        kept[part.lineno - 1 : part.lineno - 1 + len(segment)] = segment
+    return "\n".join(kept) + "\n"
 
 
 def _on_lines(text: str, numbers: Iterable[int], change: Callable[[str], str]) -> str:

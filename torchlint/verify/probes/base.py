@@ -81,6 +81,8 @@ class Probe:
     iterations: int = 6
     #: How the device is set up, as a finding may need a second replay with another (see `asks`).
     name: ClassVar[str] = "probe"
+    #: A statement alone, with all its names stood in for, can tell.
+    alone: ClassVar[bool] = False
 
     def asks(self, site: Site) -> tuple[Ask, ...]:
         """The replays to make, in this order."""

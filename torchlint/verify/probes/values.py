@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torchlint.verify.probes.base import (
     CONFIRMED,
@@ -65,6 +66,8 @@ class ValueProbe(Probe):
 @dataclass(frozen=True)
 class LoadProbe(Probe):
     """`torch.load` without `map_location`: confirmed where a checkpoint of a machine with a device can't be read."""
+
+    alone: ClassVar[bool] = True
 
     def asks(self, site: Site) -> tuple[Ask, ...]:
         return (Ask(watch=reach(site), iterations=2, device=Device(how="absent", kind="none")),)

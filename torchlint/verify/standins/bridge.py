@@ -370,7 +370,12 @@ class Bridge:
         return _turned(value, as_number)
 
     def _may_bridge(self, error: Exception, function: Any, args: Any, kwargs: Any) -> bool:
-        if _is_evidence(error) or isinstance(getattr(function, "__self__", None), _PROTOCOL):
+        if _is_evidence(error):
+            return False
+        if (
+            isinstance(getattr(function, "__self__", None), _PROTOCOL)
+            and function.__name__ != "load_state_dict"
+        ):
             return False
         if isinstance(error, (OSError, ImportError)):
             return True
