@@ -14,7 +14,9 @@ from torchlint.mixes import (
     device_expression,
     device_fix,
     faulty_creation,
+    is_empty,
     is_hot,
+    is_plain_factory,
     origin_notes,
     shown,
 )
@@ -120,9 +122,11 @@ class MixedDevices(Rule):
         other = next((p for p in part.places if p.place.where in (Where.OF_CALLER, Where.OF_MODULE)), None)
         for host in part.places:
             create = self._origins.created.get(host.origin) if host.origin is not None else None
-            if create is None or other is None or not host.place.is_host or host.rank != 1 or host.excludes(other):
+            if create is None or other is None or not host.place.is_host or host.rank != 1:
                 continue
             if create.scene.function is not event.scene.function or event.scene.is_test or event.scene.host_only:
+                continue
+            if is_empty(create):
                 continue
             message = (
                 f"`{shown(create.node, self.context)}` is created on the CPU; on other paths what is returned is"
@@ -143,6 +147,8 @@ class MixedDevices(Rule):
             create = self._origins.created.get(host_part.origin) if host_part.origin is not None else None
             if create is None or create.scene.function is not scene.function or "assumed" in other_part.facts:
                 continue
+            if not is_plain_factory(create) or any(fact.startswith("like:") for fact in other_part.facts):
+                continue  # host data became a tensor, or the other exit hands back what it got
             other = next((p for p in other_part.places if p.place.where is not Where.UNKNOWN), None)
             if other is None or other.place.where is Where.NAMED or other_part.may_be_on_host:
                 continue

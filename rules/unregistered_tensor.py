@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.mixes import Origins, confidence_in, shown
-from torchlint.placement.events import Attribute, Leftover, Mix, Move, Operand
+from torchlint.placement.events import Attribute, Create, Leftover, Mix, Move, Operand
 from torchlint.placement.values import Alternative, Certainty, Value
 from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext, confidence_of, weakest
 
@@ -79,6 +79,9 @@ class UnregisteredTensor(Rule):
         if attribute.how == "assign":
             self._attributes[attribute.node] = attribute
 
+    def on_create(self, create: Create) -> None:
+        self._origins.note(create)
+
     def on_move(self, move: Move) -> None:
         self._origins.note(move)
 
@@ -94,8 +97,9 @@ class UnregisteredTensor(Rule):
         scene = event.scene
         if scene.is_test or scene.role in ("data", "test", "init") or scene.host_only:
             return
-        target = event.kept[1].through
-        if target is not None:
+        kept = event.kept[1]
+        target, create = kept.through, self._origins.created.get(kept.origin) if kept.origin is not None else None
+        if target is not None and (create is None or create.why != "explicit") and kept.origin not in self._origins.moved:
             self._leftovers.setdefault(target, event)
 
     def finish(self) -> Iterator[Report]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
+
+import libcst as cst
 
 from torchlint.findings import Confidence, Safety
 from torchlint.placement.events import Create, Mix, Move
+from torchlint.placement.substitution import is_open
+from torchlint.placement.syntax import integer
 from torchlint.placement.values import Alternative, Kind, Value, Where
 from torchlint.rule import NodeEdit, NodeFix, Note, RuleContext, confidence_of, weakest
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from torchlint.placement.scene import Scene
 
 #: Roles whose code gets batches and runs on the accelerator whenever there is one.
@@ -56,7 +59,9 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
     if scene.role == "init" and other.place.where is Where.OF_MODULE:
         return None  # nobody can have moved it yet
     sure = weakest(confidence_of(accused.value.certainty), confidence_of(witness.value.certainty))
-    if "assumed" in witness.value.facts:
+    if "assumed" in witness.value.facts or (is_open(host) and not accused.value.on_host):
+        return Confidence.POSSIBLE
+    if other.place.where not in (Where.NAMED, Where.DEFAULT) and _is_on_purpose(mix, origins):
         return Confidence.POSSIBLE
     move = origins.moved.get(host.origin) if host.origin is not None else None
     if move is not None and other.place.where not in (Where.NAMED, Where.DEFAULT):
@@ -66,11 +71,35 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
     return weakest(sure, _confidence_in_place(other, mix))
 
 
+def _is_on_purpose(mix: Mix, origins: Origins) -> bool:
+    """Whether the code itself says that the accused is on the CPU, or an object keeps a Module that others may move."""
+    accused, host = mix.host
+    if accused.value.kind is Kind.MODULE and host.through is not None:
+        return True
+    create = origins.created.get(host.origin) if host.origin is not None else None
+    if create is None:
+        return isinstance(host.origin, cst.Call) and accused.value.kind is Kind.TENSOR and _names_cpu(host.origin)
+    return create.why == "explicit"
+
+
+def _names_cpu(call: cst.Call) -> bool:
+    return any(isinstance(a.value, cst.SimpleString) and a.value.value.strip("\"'").startswith("cpu") for a in call.args)
+
+
+#: Functions with these words in their names turn tensors into files, text or pictures, or files into tensors.
+_FOR_PEOPLE = re.compile(
+    r"^log_|(?:^|_)(?:write|save|dump|export|plot|show|draw|visuali[sz]e|print|read|load|parse"
+    r"|state_dict|checkpoint|convert|upgrade)(?:_|$)"
+)
+
+
 def _confidence_in_place(other: Alternative, mix: Mix) -> Confidence:
     scene = mix.scene
     if other.place.where in (Where.NAMED, Where.DEFAULT):
         return Confidence.CERTAIN
     if scene.host_only or scene.role == "init":
+        return Confidence.POSSIBLE
+    if scene.function is not None and _FOR_PEOPLE.search(scene.function.name.value) and not is_hot(scene):
         return Confidence.POSSIBLE
     if is_hot(scene) or scene.device_aware or mix.confirmed:
         return Confidence.LIKELY
@@ -79,16 +108,34 @@ def _confidence_in_place(other: Alternative, mix: Mix) -> Confidence:
 
 def faulty_creation(mix: Mix, origins: Origins) -> Create | None:
     """The creation that should have had a device; None where the fault is rather that nothing moved the tensor later."""
-    _, host = mix.host
+    accused, host = mix.host
     create = origins.created.get(host.origin) if host.origin is not None else None
     if create is None or host.through is not None or create.scene.function is None:
         return None
+    if accused.value.kind is Kind.MODULE:
+        return None  # the Module that has it was never moved
     if create.scene.function is mix.scene.function:
         return create
     # A helper that could know the device, and makes a tensor from nothing that comes from the host.
     if create.api in _TAKES_DEVICE and create.data is None and create.scene.role not in _HOST_ROLES:
         return create if create.nearby or create.scene.device_aware else None
     return None
+
+
+def is_plain_factory(create: Create) -> bool:
+    """Whether a tensor is made from sizes and numbers alone, and is more than a stand-in for nothing."""
+    return create.api in _TAKES_DEVICE and create.data is None and not is_empty(create)
+
+
+def is_empty(create: Create) -> bool:
+    """Whether a tensor without elements is made: `torch.tensor([])`, `torch.empty(0)`."""
+    node = create.node
+    if not isinstance(node, cst.Call) or not node.args:
+        return False
+    first = node.args[0].value
+    if isinstance(first, cst.List | cst.Tuple):
+        return not first.elements or any(integer(e.value) == 0 for e in first.elements)
+    return any(integer(a.value) == 0 for a in node.args if a.keyword is None and not a.star)
 
 
 def device_fix(create: Create, mix: Mix) -> NodeFix | None:

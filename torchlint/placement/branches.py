@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import libcst as cst
 
 from torchlint.placement.interpreter import Env, Interpreter, join_env
 from torchlint.placement.syntax import condition
-from torchlint.placement.values import Value, guarded
+from torchlint.placement.values import Kind, Value, guarded
 
 Condition = tuple[str, bool]
 
@@ -68,9 +68,11 @@ def meet(before: Env, branches: Sequence[Branch]) -> Env:
     changed = {
         name for branch in branches for name, value in branch.env.items() if value is not before.get(name)
     }
+    worlds = [b.world for b in branches]
     for name in changed:
         values = [branch.env.get(name) for branch in branches]
-        for branch, value in zip(branches, _chosen(values, [b.world for b in branches])):
+        fresh = [value is not before.get(name) for value in values]
+        for branch, value in zip(branches, _chosen(values, fresh, worlds)):
             if value is None:
                 continue
             for key in branch.conditions[-_MOST_CONDITIONS:]:
@@ -82,29 +84,39 @@ def meet(before: Env, branches: Sequence[Branch]) -> Env:
     return merged
 
 
-def _chosen(values: Sequence[Value | None], worlds: Sequence[str]) -> Iterable[Value | None]:
-    """The values without what is on the host only for want of an accelerator: then nothing is elsewhere either."""
-    moved = any(
-        value is not None and value.places and not value.may_be_on_host and world in ("accelerator", "flag")
-        for value, world in zip(values, worlds)
-    )
-    if not moved:
+def _chosen(
+    values: Sequence[Value | None], fresh: Sequence[bool], worlds: Sequence[str]
+) -> Sequence[Value | None]:
+    """The values as they are where there is an accelerator: without one, nothing is elsewhere.
+
+    fresh: which of the branches bound the name. Where a mere flag decides, the branch that does moves the value.
+    """
+    if "accelerator" in worlds:
+        deciding = [world == "accelerator" for world in worlds]
+    elif sum(fresh) == 1 and worlds[fresh.index(True)] == "flag":
+        deciding = list(fresh)
+    elif all(fresh) and set(worlds) == {"flag"}:
+        deciding = [v is not None and bool(v.places) and not v.may_be_on_host for v in values]
+    else:
+        return values
+    wanted = [v for v, decides in zip(values, deciding) if decides and v is not None and v.places]
+    if not wanted:
+        return values
+    on_host = all(v.on_host for v in wanted)
+    away = not any(v.may_be_on_host for v in wanted)
+    if not on_host and not away:
         return values
     return [
-        value if value is None or world not in ("host", "flag") else without_host(value)
-        for value, world in zip(values, worlds)
+        v if v is None or decides else v.at(tuple(p for p in v.places if p.place.is_host is on_host))
+        for v, decides in zip(values, deciding)
     ]
-
-
-def without_host(value: Value) -> Value:
-    """The value as it is where it is not on the host."""
-    return value.at(tuple(p for p in value.places if not p.place.is_host)) if value.may_be_on_host else value
 
 
 def choose(yes: Value, no: Value, tests: frozenset[str], key: Condition | None) -> tuple[Value, Value]:
     """The sides of a conditional expression, guarded by its test."""
     worlds = [world_of(tests, taken=True), world_of(tests, taken=False)]
-    first, second = _chosen([yes, no], worlds)
+    fresh = [yes.may_be_on_host != no.may_be_on_host and yes.kind is Kind.TENSOR and not yes.on_host, False]
+    first, second = _chosen([yes, no], fresh, worlds)
     assert first is not None and second is not None
     if key is not None:
         return guarded(first, *key), guarded(second, key[0], not key[1])

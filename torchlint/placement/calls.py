@@ -17,15 +17,15 @@ from torchlint.placement.flags import as_flag
 from torchlint.placement.frameworks_bridge import framework_method
 from torchlint.placement.functions import call_function
 from torchlint.placement.graphs import keep
-from torchlint.placement.interpreter import Env, Interpreter, expression, forget_below
 from torchlint.placement.helpers import makes_a_copy
+from torchlint.placement.interpreter import Env, Interpreter, expression, forget_below
 from torchlint.placement.libraries import builtin_call, library_call
 from torchlint.placement.methods import method_call
-from torchlint.placement.operations import mix, tensor_operands
+from torchlint.placement.operations import tensor_operands
 from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted, words
-from torchlint.placement.torch_calls import module_forward, torch_call
 from torchlint.placement.timeline import on_accelerator
+from torchlint.placement.torch_calls import module_forward, torch_call
 from torchlint.placement.values import (
     UNKNOWN,
     Alternative,
@@ -178,9 +178,6 @@ def call_module(run: Interpreter, module: Value, node: cst.Call, arguments: Argu
         if "wrapped" in module.facts:
             arguments = _moved_inputs(module, arguments)
         if forward is not None and forward.state != "running":
-            operands = [Operand(node.func, module, "module"), *arguments.operands()]
-            if module.places and not _self_placed(module):
-                mix(run, node, "forward", [o for o in operands if o.value.kind is not Kind.UNKNOWN])
             from torchlint.placement.classes import at_instance
 
             me = module if module.places and not _self_placed(module) else None

@@ -48,9 +48,18 @@ def define_class(run: Interpreter, node: cst.ClassDef, env: Env) -> Value:
     return Value(Kind.CLASS, ref=cls)
 
 
+def _unseen_bases(cls: Class) -> list[Value]:
+    bases = [b for known in cls.lineage() for b in known.bases]
+    return [b for b in bases if b.ref is None and not (b.name or "torch.").startswith(("torch.", "builtins."))]
+
+
+def _has_unseen_base(cls: Class) -> bool:
+    return bool(_unseen_bases(cls))
+
+
 def _looks_like_module(run: Interpreter, cls: Class) -> bool:
     """Whether a class that inherits from what is not seen has a forward, or calls on itself what only Modules have."""
-    unseen = [b for b in cls.bases if b.ref is None and not (b.name or "torch.").startswith(("torch.", "builtins."))]
+    unseen = _unseen_bases(cls)
     if not unseen or cls.is_known_module or cls.is_data or cls.is_test or cls.is_optimizer:
         return False
     if any((b.name or "").endswith("Module") and not (b.name or "").endswith("DataModule") for b in unseen):
@@ -108,6 +117,9 @@ def assign_attribute(
     name = target.attr.value
     function = run.frame.function
     method = function.name if function is not None else ""
+    if value.kind is Kind.TENSOR and {"parameter", "leaf"} <= value.facts and not owner.is_module:
+        # Nothing but a Module keeps Parameters of its own.
+        owner.looks_like_module = _has_unseen_base(owner) and not owner.is_data
     if owner.is_module and _registers(value) and not augmented:
         owner.registered.add(name)
     if owner.is_module and name in owner.registered and value.kind is Kind.TENSOR and "parameter" not in value.facts:
@@ -116,6 +128,8 @@ def assign_attribute(
     old = owner.attributes.get(name)
     owner.attributes[name] = value if old is None else join(old, value)
     owner.assigned_in[name].add(method)
+    if value.kind is not Kind.NONE and not value.on_host:
+        owner.unsure.add(name)
     owner.targets.setdefault(name, target)
     if owner.is_module or value.kind is Kind.TENSOR:
         run.emit(Attribute(target, run.scene, owner, name, value, "assign", source, run.frame.statement))
@@ -135,6 +149,7 @@ def assign_foreign_attribute(run: Interpreter, target: cst.Attribute, value: Val
     if isinstance(base.ref, Class) and base.kind in (Kind.MODULE, Kind.OBJECT):
         cls: Class = base.ref
         cls.assigned_in[target.attr.value].add("(outside)")
+        cls.unsure.add(target.attr.value)
         old = cls.attributes.get(target.attr.value)
         if old is not None:
             cls.attributes[target.attr.value] = join(old, value)
@@ -165,10 +180,11 @@ def _at_home(value: Value, home: Place, depth: int) -> Value:
         rank = value.places[0].rank if value.places else None
         facts = value.facts - {"fresh"} | {"parameter"}
         return Value(Kind.TENSOR, (Alternative(home, rank, value.origin),), value.certainty, facts=facts)
-    if value.kind is not Kind.MODULE or depth > 3:
+    if depth > 3:
         return value
+    places = (Alternative(home, None, value.origin),) if value.kind is Kind.MODULE else value.places
     return value.but(
-        places=(Alternative(home, None, value.origin),),
+        places=places,
         element=_at_home(value.element, home, depth + 1) if value.element is not None else None,
         items=tuple(_at_home(i, home, depth + 1) for i in value.items) if value.items is not None else None,
         keys={k: _at_home(v, home, depth + 1) for k, v in value.keys.items()} if value.keys is not None else None,
@@ -213,8 +229,22 @@ def instance_attribute(run: Interpreter, base: Value, name: str, node: cst.Attri
         value = _registered_value(holder, value)
         return at_instance(value, base)
     if _assigned_elsewhere(run, cls, name):
-        # Another method writes it: who runs first is not known.
-        return Value(value.kind, _without_host(value), min(value.certainty, Certainty.INFERRED), ref=value.ref, name=value.name, facts=value.facts - {"fresh"}, tests=value.tests)
+        # Another method writes it, and who runs first is not known; but all of them may have left it on the host.
+        _summarise_assigners(cls, name)
+        found = cls.attribute(name)
+        assert found is not None
+        holder, value = found
+        if not _always_on_host(cls, name, value):
+            places = _without_host(value)
+            return value.but(
+                places=places,
+                certainty=min(value.certainty, Certainty.INFERRED),
+                element=None,
+                items=None,
+                keys=None,
+                facts=value.facts - {"fresh"},
+            )
+        value = value.but(certainty=min(value.certainty, Certainty.INFERRED))
     return at_instance(_through(value, holder.targets.get(name)), base)
 
 
@@ -273,19 +303,29 @@ def _without_host(value: Value) -> tuple[Alternative, ...]:
 
 
 def _assigned_elsewhere(run: Interpreter, cls: Class, name: str) -> bool:
-    """Whether any method but `__init__` writes an attribute; the one that reads it too, since it may run again."""
-    known = set()
+    """Whether a method other than the constructor writes an attribute, the one at hand included."""
+    known: set[str] = set()
     for c in cls.lineage():
         known |= c.assigned_in.get(name, set())
-        for method_name, method in c.methods.items():
-            if name in run.usage.of(method.node).self_assigned or (c.run is not run and name in c.run.usage.of(method.node).self_assigned):
-                known.add(method_name)
+        known |= {n for n, m in c.methods.items() if name in c.run.usage.of(m.node).self_assigned}
     return bool(known - {"__init__"})
 
 
+def _always_on_host(cls: Class, name: str, value: Value) -> bool:
+    """Whether every assignment to an attribute is seen, and puts a tensor on the host (or nothing at all)."""
+    if value.kind is not Kind.TENSOR or not value.on_host or any(name in c.unsure for c in cls.lineage()):
+        return False
+    return all(
+        method.state == "done"
+        for c in cls.lineage()
+        for method in c.methods.values()
+        if name in c.run.usage.of(method.node).self_assigned
+    )
+
+
 def at_instance(value: Value, base: Value, depth: int = 0) -> Value:
-    """What is wherever the module is, is where this instance is; also within containers."""
-    if not base.places or depth > 3 or base.places[0].place.where is Where.OF_MODULE:
+    """What is wherever the module is, is where this instance is (nobody knows, perhaps); also within containers."""
+    if depth > 3 or (base.places and base.places[0].place.where is Where.OF_MODULE):
         return value
     changes: dict[str, Any] = {}
     if any(p.place.where is Where.OF_MODULE for p in value.places):

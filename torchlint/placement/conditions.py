@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement.guards import tests_of
 from torchlint.placement.comparisons import note_uncalled
+from torchlint.placement.guards import tests_of
 from torchlint.placement.interpreter import key_of, negated
 from torchlint.placement.syncs import emit_sync, may_wait
 from torchlint.placement.syntax import dotted

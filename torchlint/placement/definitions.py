@@ -87,7 +87,7 @@ class Class:
 
     __slots__ = (
         "_is_module", "_lineage", "assigned_in", "attributes", "bases", "class_env", "guards", "heirs", "judged", "kind_names", "looks_like_module", "methods", "node", "registered",
-        "run", "state", "targets",
+        "run", "state", "targets", "unsure",
     )  # fmt: skip
 
     def __init__(self, node: cst.ClassDef, run: Interpreter, bases: list[Value]) -> None:
@@ -99,6 +99,8 @@ class Class:
         self.assigned_in: defaultdict[str, set[str]] = defaultdict(set)
         #: The target of the first assignment to each attribute.
         self.targets: dict[str, cst.CSTNode] = {}
+        #: Attributes that some assignment puts elsewhere than on the host, or nobody knows where.
+        self.unsure: set[str] = set()
         self.class_env: Env = {}
         #: Attributes that a Module registers (parameters, buffers, submodules).
         self.registered: set[str] = set()

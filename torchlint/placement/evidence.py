@@ -66,6 +66,18 @@ def speaks_of_array(attribute: str) -> bool:
     return attribute in torch_api.TENSOR_ATTRIBUTES - torch_api.MODULE_ATTRIBUTES - _SHARED_ATTRIBUTES
 
 
+#: Attributes of tensors that batches, lists, dicts, texts and devices have, too.
+_OF_BATCHES = frozenset(
+    "to cuda cpu type name names index values value items keys count get set pop append update format split join clear"
+    " copy copy_ sort is_shared requires_grad_ share_memory pin_memory apply_ map_ data size stride storage crop".split()
+)
+
+
+def speaks_in_forward(attribute: str) -> bool:
+    """Whether an argument of a Module's forward that has this attribute is a tensor rather than a batch of them."""
+    return attribute in torch_api.TENSOR_ATTRIBUTES and attribute not in _OF_BATCHES
+
+
 def kind_from_use(name: str, usage: Usage, *, parts: bool = True) -> Kind | None:
     """TENSOR or MODULE where the use of `name` proves it, None where it does not.
 
@@ -159,12 +171,8 @@ def _takes_tensor(function: str, position: int, listed: bool) -> bool:
     for namespace in _NAMESPACES:
         overloads = torch_api.overloads(namespace + function)
         if overloads:
-            return all(
-                position < len(o.parameters)
-                and o.parameters[position].kind is wanted
-                and o.parameters[position].name not in _NUMBERS_TOO
-                for o in overloads
-            )
+            there = [o.parameters[position] for o in overloads if position < len(o.parameters)]
+            return bool(there) and all(p.kind is wanted and p.name not in _NUMBERS_TOO for p in there)
     return False
 
 

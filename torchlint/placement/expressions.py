@@ -19,8 +19,8 @@ from torchlint.placement.guards import frequency_tests, tests_of
 from torchlint.placement.helpers import note_filter
 from torchlint.placement.interpreter import Env, Interpreter, expression, key_of, negated
 from torchlint.placement.operations import check_index, mix
-from torchlint.placement.syncs import demand, demand_host, emit_sync, read_as_text
 from torchlint.placement.statements import bind
+from torchlint.placement.syncs import demand, demand_host, emit_sync, read_as_text
 from torchlint.placement.syntax import dotted, integer, string, words
 from torchlint.placement.timeline import read_pending, time_between
 from torchlint.placement.values import (
@@ -111,7 +111,8 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
         return base.but(facts=base.facts & {"assumed", "perhaps"})
     if base.kind in (Kind.UNKNOWN, Kind.OWNED, Kind.MAPPING):
         # What a batch or an output holds lives where it does.
-        return Value(Kind.UNKNOWN, tuple(p._replace(rank=None) for p in base.places), min(base.certainty, Certainty.INFERRED))
+        places = tuple(p._replace(rank=None) for p in base.places)
+        return Value(Kind.UNKNOWN, places, min(base.certainty, Certainty.INFERRED), facts=base.facts & _UNSURE)
     return UNKNOWN
 
 
@@ -191,8 +192,15 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
     if base.kind is Kind.STRING:
         return Value(Kind.STRING)
     if base.kind is Kind.UNKNOWN:
-        return Value(Kind.UNKNOWN, tuple(p._replace(rank=None) for p in base.places), min(base.certainty, Certainty.INFERRED))
+        places = tuple(p._replace(rank=None) for p in base.places)
+        # What was moved and has several dimensions is a tensor.
+        kind = Kind.TENSOR if len(node.slice) > 1 and "fresh" in base.facts and places else Kind.UNKNOWN
+        return Value(kind, places, min(base.certainty, Certainty.INFERRED), facts=base.facts & _UNSURE)
     return UNKNOWN
+
+
+_UNSURE = frozenset({"assumed", "perhaps"})
+_ELEMENT = frozenset({"element"})
 
 
 def _index_tensor(run: Interpreter, node: cst.Subscript, base: Value, plain: list[Any], indices: list[Value]) -> Value:
@@ -213,7 +221,8 @@ def _index_tensor(run: Interpreter, node: cst.Subscript, base: Value, plain: lis
         rank = 1
     else:
         rank = None
-    return base.but(places=with_rank(base.places, rank), facts=base.facts - {"leaf", "fresh", "parameter"}, items=None)
+    facts = base.facts - {"leaf", "fresh", "parameter"} | (_ELEMENT if rank is None else frozenset())
+    return base.but(places=with_rank(base.places, rank), facts=facts, items=None)
 
 
 #: What a number keeps through arithmetic: that it was read off a clock.
@@ -285,6 +294,9 @@ def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode
 def _as_input(run: Interpreter, node: cst.CSTNode, value: Value) -> Value:
     """A forward's first argument that arithmetic joins with a tensor, and that nothing speaks of as a number, is one."""
     function = run.frame.function
+    if value.kind is Kind.UNKNOWN and value.places and value.facts & {"fresh", "perhaps"}:
+        # It was moved, and no Module or batch is added to anything; or it is a tensor on some path.
+        return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
     if value.kind is not Kind.UNKNOWN or type(node) is not cst.Name or run.scene.role != "forward" or function is None:
         return value
     name = node.value
@@ -318,6 +330,7 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
         return NUMBER
     if any(v.kind is Kind.TENSOR for v in values) and not any(o in _TRUTH_ONLY for o in operators):
         nodes = [node.left, *(c.comparator for c in node.comparisons)]
+        values = [_as_input(run, n, v) for n, v in zip(nodes, values)]
         result = mix(run, node, "compare", [Operand(n, v) for n, v in zip(nodes, values)])
         if any(v.kind is Kind.UNKNOWN for v in values) and result.on_host:
             return result.but(places=(), facts=frozenset({"mask", "cut", "doubtful"}))
@@ -361,7 +374,8 @@ def _comparison_tests(
         for text in (value, *(value.items or ())):
             if text.kind is Kind.STRING and text.name and _names_device(text.name):
                 tests.add("accelerator")
-    if tests & {"accelerator"} and any(o in (cst.NotEqual, cst.IsNot) for o in operators):
+    denied = any(o in (cst.NotEqual, cst.IsNot, cst.NotIn) for o in operators)
+    if "accelerator" in tests and denied is not any(map(_is_cpu, values)):
         tests.discard("accelerator")
         tests.add("no-accelerator")
     return frozenset(tests)
@@ -370,6 +384,15 @@ def _comparison_tests(
 def _names_device(text: str) -> bool:
     """Whether a text is a device, or the type of a tensor on one."""
     return text.split(":")[0] in (*_DEVICE_FAMILIES, "cpu", "gpu") or text.startswith("torch.cuda.")
+
+
+def _is_cpu(value: Value) -> bool:
+    """Whether a value is the CPU's name, its device, or a list of nothing else."""
+    if value.items:
+        return all(map(_is_cpu, value.items))
+    if value.kind is Kind.STRING:
+        return bool(value.name) and value.name.split(":")[0] == "cpu"  # type: ignore[union-attr]
+    return value.kind is Kind.DEVICE and value.on_host
 
 
 @expression(cst.BooleanOperation)

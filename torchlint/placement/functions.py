@@ -11,8 +11,8 @@ import libcst as cst
 from torchlint.placement import torch_api
 from torchlint.placement.arguments import Arguments
 from torchlint.placement.definitions import Class, Function
-from torchlint.placement.events import Autocast, DeviceName, Operand
 from torchlint.placement.devices import mark_decorator, mark_default, note_cuda_autocast
+from torchlint.placement.events import Autocast, Operand
 from torchlint.placement.evidence import (
     MARKS,
     from_annotation,
@@ -20,6 +20,7 @@ from torchlint.placement.evidence import (
     goes_into_module,
     is_made_tensor,
     kind_from_use,
+    speaks_in_forward,
 )
 from torchlint.placement.helpers import helper_style
 from torchlint.placement.ignored import note_ignored_device
@@ -28,8 +29,7 @@ from torchlint.placement.operations import mix
 from torchlint.placement.project import MOST_NESTED_MODULES
 from torchlint.placement.scene import Scene
 from torchlint.placement.substitution import bind_arguments, substitute
-from torchlint.placement.syntax import argument, string, words
-from torchlint.placement.usage import Usage
+from torchlint.placement.syntax import argument, words
 from torchlint.placement.values import (
     NONE,
     NUMBER,
@@ -78,11 +78,19 @@ def all_parameters(node: cst.FunctionDef) -> Iterable[cst.Param]:
     return (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
 
 
+#: Names of classes that prepare data, where they are no Modules.
+_DATA_CLASS = re.compile(
+    r"(?:Dataset|Collat[oe]r?|(?:Image|Text|Audio|Video|Data|Pre|Feature)\w*Processor|Transforms?|Tokenizer|Augment(?:ation|er)?|Loader|Reader)$"
+)
+
+
 def role_of(run: Interpreter, function: Function) -> str:
     """The role of a function's code (see Scene)."""
     name, owner = function.name, function.owner
     usage = run.usage.of(function.node)
     if name in ("__getitem__", "__getitems__", "__len__") or "collate" in name or (owner is not None and owner.is_data):
+        return "data"
+    if owner is not None and not owner.is_module and _DATA_CLASS.search(owner.name):
         return "data"
     if owner is not None and owner.is_optimizer and name == "step":
         return "optimizer"
@@ -206,12 +214,27 @@ def _summarise(function: Function, run: Interpreter) -> None:
         run.timeline.worked, run.timeline.work, run.timeline.waited = worked, work, waited
         function.state = "done"
     function.result = _result(run, function, env)
+    _settle_attributes(function, env)
     function.helper = helper_style(function)
     note_ignored_device(run, function)
 
 
+def _settle_attributes(function: Function, env: Env) -> None:
+    """What the attributes hold at the end of a constructor, where it alone assigns them."""
+    owner, node = function.owner, function.node
+    if owner is None or function.name != "__init__" or not node.params.params:
+        return
+    prefix = f"{node.params.params[0].name.value}."
+    for key, value in env.items():
+        name = key[len(prefix) :]
+        if key.startswith(prefix) and owner.assigned_in.get(name) == {"__init__"} and name in owner.attributes:
+            owner.attributes[name] = value
+            if value.on_host or value.kind is Kind.NONE:
+                owner.unsure.discard(name)
+
+
 #: What code reads or calls that is written for tensors on any device.
-_PLACING = frozenset("device to cuda type_as new_zeros new_ones new_full new_tensor new_empty new is_cuda get_device".split())
+_PLACING = frozenset("device cuda type_as new_zeros new_ones new_full new_tensor new_empty new is_cuda get_device".split())
 
 
 def _is_device_aware(run: Interpreter, function: Function) -> bool:
@@ -219,9 +242,8 @@ def _is_device_aware(run: Interpreter, function: Function) -> bool:
         return True
     if any("device" in p.name.value.lower() for p in all_parameters(function.node)):
         return True
-    if any(used & _PLACING for used in run.usage.of(function.node).attributes.values()):
-        return True
-    return run.usage.is_device_aware
+    usage = run.usage.of(function.node)
+    return usage.moves or any(used & _PLACING for used in usage.attributes.values())
 
 
 def _result(run: Interpreter, function: Function, env: Env) -> Value:
@@ -339,7 +361,7 @@ def _is_tensor_argument(name: str, run: Interpreter, function: Function) -> bool
         return True
     if function.name != "forward":
         return False
-    return bool(attributes & {"shape", "mean", "sum", "device", "dtype", "any", "all", "reshape", "view"})
+    return any(speaks_in_forward(attribute) for attribute in attributes)
 
 
 def _device_parameter(name: str, parameter: cst.Param, used: AbstractSet[str] = frozenset()) -> Value:

@@ -18,8 +18,8 @@ from torchlint.placement.usage import FileUsage, Usage
 from torchlint.placement.values import UNKNOWN, Alternative, Certainty, Kind, Value, join, narrowed
 
 if TYPE_CHECKING:
-    from torchlint.placement.graphs import Backwards
     from torchlint.placement.definitions import Class, Function
+    from torchlint.placement.graphs import Backwards
     from torchlint.placement.project import Project
 
 Env = dict[str, Value]

@@ -430,7 +430,7 @@ def _general_method(
         return value if value.places else mixed
     rank = _method_rank(name, value, mixed, arguments, binding)
     places = with_rank(mixed.places if operands else value.places, rank)
-    facts = (mixed.facts | value.facts) - _LOSSY
+    facts = frozenset(f for f in (mixed.facts | value.facts) - _LOSSY if not f.startswith("like:"))
     if name in ("mean", "sum") and not arguments.positional and not arguments.named:
         facts |= {"loss"}
     if name in ("bool", "isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or", "eq", "ne", "gt", "lt", "ge", "le"):

@@ -186,7 +186,7 @@ def _result(tensors: Sequence[Operand], rank: int | None | str) -> Value:
     for operand in tensors:
         value = operand.value
         certainty = min(certainty, value.certainty)
-        facts |= value.facts & {"grad", "filled"}
+        facts |= value.facts & {"grad", "filled", "element"}
         if value.kind is Kind.MODULE:
             facts |= {"grad"}
         for alternative in value.places:
@@ -321,7 +321,11 @@ def check_index(run: Interpreter, node: cst.Subscript, base: Value, indices: Seq
     for index in indices:
         if index.kind is not Kind.TENSOR or index.certainty is Certainty.GUESSED:
             continue
+        whole = "element" not in index.facts
         for other in index.places:
+            # A 0-dim index is read like a number, and allowed.
+            if other.rank != 1 and not (whole and other.rank is None):
+                continue
             if not other.place.is_host and other.place.where is not Where.UNKNOWN and not host.excludes(other):
                 operands = (Operand(node.value, base), Operand(node, index, "index"))
                 run.emit(Mix(node, run.scene, "index", operands, (operands[0], host), (operands[1], other)))

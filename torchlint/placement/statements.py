@@ -7,9 +7,15 @@ import libcst as cst
 from torchlint.placement.apis import api_value
 from torchlint.placement.branches import Branch, condition_of, meet, opposite, world_of
 from torchlint.placement.conditions import narrow, truth_test
-from torchlint.placement.demands import asks_availability, imports_torch, leaves_program, note_demand, note_import
+from torchlint.placement.demands import (
+    asks_availability,
+    imports_torch,
+    leaves_program,
+    note_demand,
+    note_import,
+)
 from torchlint.placement.discards import mark_dropped_elements, mark_loop_variable, mark_unread
-from torchlint.placement.events import Autocast, Demand, Return, Use
+from torchlint.placement.events import Autocast, Demand, Return
 from torchlint.placement.graphs import keep_sum
 from torchlint.placement.guards import branch_tests, tests_of
 from torchlint.placement.helpers import note_positions

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
+from torchlint.placement.syntax import words
 from torchlint.placement.values import (
     HOST,
     UNKNOWN,
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 #: How deep containers are followed.
 _DEEPEST = 3
 _IS_NONE = " Is None"
+#: What guards begin with that a call left open: whether they hold, the function alone could tell.
+_OPEN = "in call "
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 
@@ -102,8 +107,9 @@ def _placed(
     if argument is None:
         return (alternative,), nothing
     if argument.kind is Kind.NONE:
-        # device=None: wherever new tensors are by default.
-        return (alternative._replace(place=HOST),), nothing
+        # device=None: wherever new tensors are by default; `to(None)` moves nothing.
+        moved = isinstance(alternative.origin, cst.Call) and words(alternative.origin.func).endswith((".to", ".cuda"))
+        return () if moved else (alternative._replace(place=HOST),), nothing
     if argument.kind is Kind.STRING and argument.name:
         place = HOST if argument.name.split(":")[0] == "cpu" else Place(Where.NAMED, argument.name)
         return (alternative._replace(place=place),), nothing
@@ -124,10 +130,15 @@ def _decided(
     for condition, truth in guards:
         known = truth_of(condition, bound)
         if known is None:
-            left.add((f"{id(call)}: {condition}", truth))
+            left.add((f"{_OPEN}{id(call)}: {condition}", truth))
         elif known is not truth:
             return None
     return frozenset(left)
+
+
+def is_open(alternative: Alternative) -> bool:
+    """Whether an alternative hangs on a condition within a function that was called."""
+    return any(condition.startswith(_OPEN) for condition, _ in alternative.guards)
 
 
 def truth_of(condition: str, bound: dict[str, Value]) -> bool | None:
@@ -147,4 +158,4 @@ def truth_of(condition: str, bound: dict[str, Value]) -> bool | None:
     return True if value.kind in (Kind.DEVICE, Kind.MODULE, Kind.DTYPE, Kind.GENERATOR) else None
 
 
-__all__ = ["bind_arguments", "substitute", "truth_of"]
+__all__ = ["bind_arguments", "is_open", "substitute", "truth_of"]

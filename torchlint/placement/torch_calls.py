@@ -10,7 +10,15 @@ import libcst as cst
 from torchlint.placement import torch_api
 from torchlint.placement.arguments import Arguments, spread
 from torchlint.placement.comparisons import sort_of_device
-from torchlint.placement.devices import VENDORS, device_at_hand, device_places, emit_device_name, name_device, named_place, note_cuda_autocast
+from torchlint.placement.devices import (
+    VENDORS,
+    device_at_hand,
+    device_places,
+    emit_device_name,
+    name_device,
+    named_place,
+    note_cuda_autocast,
+)
 from torchlint.placement.events import (
     Autocast,
     Backward,
@@ -451,15 +459,21 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
     if name == "torch.nn.BCELoss":
         _refused_by_autocast(run, name, node)
     if name in torch_api.LOSSES:
-        operands = [Operand(node.func, module, "weight"), *arguments.all()] if module.places else arguments.all()
+        operands = [_tensor_input(o) for o in arguments.all()]
+        if name == "torch.nn.CTCLoss":  # reads targets and lengths on the host where they are there
+            operands = operands[:1]
+        if module.places:
+            operands.insert(0, Operand(node.func, module, "weight"))
         result = mix(run, node, name.rsplit(".", 1)[-1], operands, rank=0)
         return result.but(facts=result.facts | {"loss", "grad"})
+    known = name in torch_api.MODULES and bool(overloads)
     given = arguments.all() + spread(node, arguments)
+    if known and given:
+        given[0] = _tensor_input(given[0])
     operands = [o for o in given if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)]
     if "wrapped" in module.facts:
         places = tuple(p for p in module.places if not p.place.is_host)
         return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts | ({"assumed"} if not places else frozenset()))
-    known = name in torch_api.MODULES and bool(overloads)
     me = Operand(node.func, module, "module")
     strict = name in torch_api.ACCEPTS_DEVICE
     api = name.rsplit(".", 1)[-1] or "forward"
@@ -479,6 +493,11 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
         state = sequence((value, value)) if name == "torch.nn.LSTM" else value
         return sequence((value, state)) if arity == 2 else sequence((value,) * arity)
     return value
+
+
+def _tensor_input(operand: Operand) -> Operand:
+    """What a Module of torch is called on is a tensor."""
+    return Operand(operand.node, _element_tensor(operand.value), operand.role)
 
 
 # ---------------------------------------------------------------------- contexts, loading, protocols

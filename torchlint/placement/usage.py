@@ -19,8 +19,6 @@ _OF_DEVICES = frozenset(
     "to cuda cpu device is_cuda type_as new_zeros new_ones new_full new_tensor new_empty xpu mps npu hpu get_device"
     " prepare Accelerator accelerator set_default_device set_default_tensor_type Fabric Trainer LightningModule".split()
 )
-#: Attributes by which code follows the device of a tensor.
-_ASKING = frozenset("device type_as new_zeros new_ones new_full new_tensor new_empty is_cuda get_device".split())
 #: Functions that training runs, by the names that frameworks call.
 _TRAINING = ("forward", "training_step", "loss", "compute_loss")
 #: What a function of another file is called that does one step of a training.
@@ -43,13 +41,14 @@ class Usage:
     counters: names that are counted up, by a loop or by `+=`.
     batch_parts: names unpacked from what a loop goes through: the inputs and targets of a batch. elements: the names of
     what loops go through, whole. given: names that calls get by position.
-    backward: a backward stands here outside every loop. trains: one stands here at all. self_assigned: attributes of
+    backward: a backward stands here outside every loop. trains: one stands here at all. moves: a `to` names a device.
+    self_assigned: attributes of
     `self` bound here.
     """
 
     __slots__ = (
         "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "compared", "containers", "counters", "elements",
-        "given", "indexed", "is_generator", "iterated", "loads", "self_assigned", "torch_arguments", "trains", "unpacked",
+        "given", "indexed", "is_generator", "iterated", "loads", "moves", "self_assigned", "torch_arguments", "trains", "unpacked",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -71,6 +70,7 @@ class Usage:
         self.self_assigned: set[str] = set()
         self.backward = False
         self.trains = False
+        self.moves = False
         self.is_generator = False
 
 
@@ -177,13 +177,6 @@ class FileUsage:
             if not more:
                 return setup
             setup |= more
-
-    @property
-    def is_device_aware(self) -> bool:
-        """Whether some function of the file asks a tensor where it is, or creates beside one."""
-        return any(
-            used & _ASKING for scope, usage in self.scopes.items() if scope for used in usage.attributes.values()
-        )
 
     @property
     def is_host_only(self) -> bool:
@@ -318,6 +311,8 @@ class FileUsage:
                 self._heat(loop)
             else:
                 scope.backward = True
+        if method == "to" and any(not _is_dtype(a) for a in node.args):
+            scope.moves = True
         if receiver is not None:
             if any(a.keyword is not None and a.keyword.value in ("dim", "keepdim") for a in node.args):
                 scope.attributes[receiver].add("dim=")
@@ -465,6 +460,16 @@ def _counts(iterable: cst.BaseExpression) -> bool:
     """Whether the first thing that a loop binds is a count."""
     name = words(iterable).split("(")[0].rsplit(".", 1)[-1]
     return type(iterable) is cst.Call and name in ("enumerate", "range", "trange", "count")
+
+
+_DTYPE = re.compile(r"dtype|(?:^|\.)(?:float|double|half|bfloat|int|uint|long|short|bool|complex|c?float)\d*$")
+
+
+def _is_dtype(arg: cst.Arg) -> bool:
+    """Whether an argument of `to` says nothing of a device."""
+    if arg.keyword is not None:
+        return arg.keyword.value != "device"
+    return _DTYPE.search(words(arg.value)) is not None
 
 
 def _is_host_type(node: cst.Call) -> bool:

@@ -155,6 +155,7 @@ class Value:
         filtered   a container of moved elements that leaves some out (`ref` is the comprehension)
         in place   a framework's object whose `to` changes it; copies: whose `to` returns another one
         disabled   a scaler that may be switched off by a flag
+        element    what an index took out, perhaps of a single dimension
         filled     a tensor written piece by piece
         perhaps    of unknown kind, but a tensor on some path
         doubtful   a tensor of the host joined with what may be one of an accelerator, or a number
@@ -387,7 +388,8 @@ def element_of(value: Value) -> Value:
             result = join(result, item)
         return result
     if value.kind is Kind.TENSOR:
-        return tensor(with_rank(value.places, None), min(value.certainty, Certainty.INFERRED), value.facts - {"leaf", "parameter"} | {"row"})
+        facts = value.facts - {"leaf", "parameter"} | {"element", "row"}
+        return tensor(with_rank(value.places, None), min(value.certainty, Certainty.INFERRED), facts)
     if value.kind in (Kind.NUMBER, Kind.ARRAY):
         return NUMBER if value.kind is Kind.NUMBER else ARRAY
     if value.kind in (Kind.MAPPING, Kind.STRING):

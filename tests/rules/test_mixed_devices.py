@@ -1,0 +1,367 @@
+"""DEV102: which values on the host join others elsewhere, by which ways, and what refutes that."""
+
+from __future__ import annotations
+
+import pytest
+from checking import expect, findings, fixed, safeties
+
+from torchlint.findings import Confidence, Safety
+
+CODE = "DEV102"
+
+
+def test_a_helper_with_a_device_at_hand_is_reported_where_it_creates() -> None:
+    expect(
+        """
+        import torch
+        def mask(lengths, device):
+            lengths = lengths.to(device)
+            positions = torch.arange(10)  # <-
+            return positions[None, :] < lengths[:, None]
+        """,
+        CODE,
+    )
+
+
+def test_what_the_callers_have_is_only_possible_where_nothing_speaks_of_devices() -> None:
+    code = """
+        import torch
+        def split(fixed: torch.Tensor, n):
+            return fixed[torch.isin(fixed, torch.arange(n))]
+        """
+    assert not findings(code, CODE)
+    assert findings(code, CODE, confidence=Confidence.POSSIBLE)
+
+
+def test_a_caller_that_passes_an_accelerator_tensor_confirms() -> None:
+    expect(
+        """
+        import torch
+        def split(fixed: torch.Tensor, n):
+            return fixed[torch.isin(fixed, torch.arange(n))]  # <-
+        def use(device):
+            return split(torch.ones(3, device=device), 2)
+        """,
+        CODE,
+    )
+
+
+def test_callers_that_all_pass_host_tensors_refute() -> None:
+    code = """
+        import torch
+        def embed(w: torch.Tensor, device):
+            return (w[:, None] * torch.arange(8)[None, :]).to(device)
+        def use(device):
+            return embed(torch.tensor([1.0, 2.0]), device)
+        """
+    assert not findings(code, CODE, confidence=Confidence.POSSIBLE)
+
+
+def test_a_result_that_is_moved_at_once_speaks_for_operands_on_the_host() -> None:
+    expect(
+        """
+        import torch
+        def bins(x: torch.Tensor, edges: torch.Tensor):
+            edges = torch.cat([torch.tensor([0.0]), edges]).to(x.device)
+            return torch.bucketize(x, edges)
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("how", ["nn.CrossEntropyLoss(weight=w)", "nn.CrossEntropyLoss(w)", "nn.BCEWithLogitsLoss(pos_weight=w)"])
+def test_the_weight_of_a_loss_stays_where_it_was_made(how: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        def train(model, loader, optimizer, device):
+            w = torch.tensor([1.0, 2.0])
+            criterion = {how}
+            model.to(device)
+            for x, y in loader:
+                loss = criterion(model(x.to(device)), y.to(device))  # <-
+                loss.backward()
+                optimizer.step()
+        """,
+        CODE,
+    )
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        def train(model, loader, optimizer, device):
+            w = torch.tensor([1.0, 2.0])
+            criterion = {how}.to(device)
+            model.to(device)
+            for x, y in loader:
+                loss = criterion(model(x.to(device)), y.to(device))
+                loss.backward()
+                optimizer.step()
+        """,
+        CODE,
+    )
+
+
+def test_tokens_that_nobody_moved_meet_a_model_that_was_moved() -> None:
+    expect(
+        """
+        class Scorer:
+            def __init__(self, model, tokenizer, device):
+                self.device = device
+                self.model = model.to(device).eval()
+                self.tokenizer = tokenizer
+            def score(self, text):
+                ids = self.tokenizer(text, return_tensors="pt")["input_ids"]
+                return self.model(ids).logits  # <-
+            def score_moved(self, text):
+                batch = self.tokenizer(text, return_tensors="pt").to(self.device)
+                return self.model(batch["input_ids"]).logits
+        """,
+        CODE,
+    )
+
+
+def test_a_table_on_the_host_cannot_be_indexed_from_elsewhere() -> None:
+    expect(
+        """
+        import torch
+        class Schedule:
+            def __init__(self, n):
+                self.alphas = torch.linspace(0, 1, n).cumprod(0)
+            def at(self, t: torch.Tensor):
+                t = t.to("cuda")
+                return self.alphas[t]  # <-
+            def at_moved(self, t: torch.Tensor):
+                t = t.to("cuda")
+                return self.alphas.to(t.device)[t]
+            def at_number(self, t: torch.Tensor):
+                return self.alphas[t.to("cuda").argmax()]
+        """,
+        CODE,
+    )
+
+
+def test_an_optimizer_that_allocates_its_state_wants_the_model_in_its_place() -> None:
+    expect(
+        """
+        import torch
+        def build(model, device):
+            optimizer = torch.optim.Adagrad(model.parameters(), lr=0.1)
+            model.to(device)  # <-
+            return optimizer
+        def build_well(model, device):
+            model.to(device)
+            return torch.optim.Adagrad(model.parameters(), lr=0.1)
+        def build_adam(model, device):
+            optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+            model.to(device)
+            return optimizer
+        def resume(model, state, device):
+            optimizer = torch.optim.Adam(model.parameters())
+            optimizer.load_state_dict(state)
+            model.cuda()  # <-
+            return optimizer
+        """,
+        CODE,
+    )
+
+
+def test_exits_that_disagree() -> None:
+    expect(
+        """
+        import torch
+        def match(similarity: torch.Tensor):
+            if similarity.shape[0] == 0:
+                return -1 * torch.ones(similarity.shape[1], dtype=torch.long)  # <-
+            best = similarity.argmax(dim=0)
+            return best
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "exits",
+    [
+        "if x.numel() == 0:\n        return torch.tensor([])\n    return x.abs()",
+        "if x.numel() == 0:\n        return torch.tensor(0.0)\n    return x.abs().mean()",
+        "if not isinstance(x, torch.Tensor):\n        return torch.from_numpy(x)\n    return x",
+        "if x.numel() == 0:\n        return torch.zeros(3, device=x.device)\n    return x.abs()",
+    ],
+)
+def test_exits_that_may_well_disagree(exits: str) -> None:
+    expect(f"import torch\ndef f(x: torch.Tensor):\n    {exits}\n", CODE)
+
+
+def test_a_module_built_for_one_call_is_on_the_host() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def pool(self, x):
+                conv = nn.Conv1d(3, 3, 1)
+                return conv(x)  # <-
+            def forward(self, x):
+                return self.pool(x)
+        """,
+        CODE,
+    )
+
+
+def test_registered_modules_are_wherever_the_module_is_in_whatever_container() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                body = []
+                for _ in range(3):
+                    body.append(nn.Linear(3, 3))
+                self.body = body
+                self.body = nn.ModuleList(self.body)
+                self.heads = nn.ModuleDict({"a": nn.Linear(3, 3)})
+                self.tail = nn.Sequential(*[nn.Linear(3, 3)])
+                self.scale = nn.ParameterList([nn.Parameter(torch.ones(3))])
+            def forward(self, x):
+                for layer in self.body:
+                    x = layer(x)
+                x = self.heads["a"](x) + self.body[0](x)
+                return self.tail(x) * self.scale[0]
+        """,
+        CODE,
+    )
+
+
+def test_a_model_that_another_object_was_given_may_have_been_moved() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Trainer:
+            def __init__(self, model, device):
+                self.model = model.to(device)
+        def main(device):
+            model = nn.Linear(3, 3)
+            trainer = Trainer(model, device)
+            return model(torch.ones(1, 3, device=device))
+        """,
+        CODE,
+    )
+
+
+def test_a_wrapper_moves_its_inputs() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        from torch.nn.parallel import DistributedDataParallel as DDP
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = nn.Linear(3, 3)
+            def forward(self, x):
+                return self.a(x)
+        def main(rank):
+            net = DDP(Net().to(rank), device_ids=[rank])
+            out = net(torch.randn(2, 3))
+            return nn.functional.mse_loss(out, torch.zeros(2, 3).to(rank))
+        """,
+        CODE,
+    )
+
+
+def test_worlds_of_a_device_test_do_not_mix() -> None:
+    for test in ("torch.cuda.is_available()", "use_cuda", "device != 'cpu'", "device.type == 'cuda'", "not device == 'cpu'"):
+        expect(
+            f"""
+            import torch
+            def step(x: torch.Tensor, device, use_cuda):
+                h = torch.zeros(3)
+                x = x.to("cpu")
+                if {test}:
+                    h = h.cuda()
+                    x = x.cuda()
+                return h + x
+            """,
+            CODE,
+        )
+
+
+def test_what_is_brought_back_under_the_same_flag_is_on_the_host() -> None:
+    expect(
+        """
+        import torch
+        def predict(net, x: torch.Tensor, use_cuda):
+            if use_cuda:
+                x = x.cuda()
+            p = x.softmax(dim=1)
+            if use_cuda:
+                p = p.cpu()
+            return p * torch.ones(3)
+        """,
+        CODE,
+    )
+
+
+def test_defaults_of_a_function_decide_its_branches() -> None:
+    expect(
+        """
+        import torch
+        def mask(lengths: torch.Tensor, n, device=None):
+            if device is None:
+                device = lengths.device
+            return torch.arange(n, device=device)[None, :] < lengths[:, None]
+        def use(lengths: torch.Tensor, x: torch.Tensor):
+            x, lengths = x.cuda(), lengths.cuda()
+            return x.masked_fill(mask(lengths, 3), 0.0)
+        """,
+        CODE,
+    )
+
+
+def test_a_cpu_chosen_by_name_is_no_accusation_of_the_callers_tensors() -> None:
+    expect(
+        """
+        import torch
+        class Masks:
+            def __init__(self, tensor):
+                self.tensor = torch.as_tensor(tensor, device="cpu")
+            def crop(self, boxes: torch.Tensor):
+                rows = torch.arange(3, device=self.tensor.device)
+                return torch.cat([rows[:, None].to(boxes.dtype), boxes], dim=1)
+        """,
+        CODE,
+    )
+
+
+def test_lazily_made_attributes_have_no_known_place() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Search(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.overlap = torch.empty(3)
+            def forward(self, x, rows):
+                if x.dim() == 1:
+                    self.overlap = torch.zeros(3, device=x.device)
+                return x.float() * self.overlap
+        """,
+        CODE,
+    )
+
+
+def test_the_fix_of_random_numbers_is_unsafe() -> None:
+    code = """
+        import torch
+        def noisy(x: torch.Tensor, device):
+            x = x.to(device)
+            return x + torch.randn(3)
+        """
+    assert safeties(code, CODE) == [Safety.UNSAFE]
+    assert "torch.randn(3, device=device)" in fixed(code, CODE)
