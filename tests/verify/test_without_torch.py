@@ -24,7 +24,7 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_nothing_but_the_worker_imports_torch(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import torch\n")
-    outcome = run("--verify", tmp_path)
+    outcome = run("--verify", "--verify-python", sys.executable, tmp_path)
     assert (outcome.returncode, outcome.stderr.count("Traceback")) == (0, 0), outcome.stderr
 
 
