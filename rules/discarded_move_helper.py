@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Call, Filter, Operand
 from torchlint.placement.interpreter import key_of
@@ -63,6 +65,8 @@ class DiscardedMoveHelper(Rule):
         if not call.dropped or not call.helper:
             return
         moved = [a for a in call.arguments if a.value.kind not in _NO_TENSORS]
+        if moved and all(type(a.node) is cst.Call for a in moved):
+            return  # nothing else holds what is moved: it is tried out, or warms the device up
         if any(_moves_in_place(a.value) for a in moved):
             return
         sure = call.helper == "container" or any(_holds_tensors(a.value) for a in moved)

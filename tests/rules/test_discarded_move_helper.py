@@ -128,3 +128,16 @@ def test_a_helper_that_binds_its_own_name_moves_nothing() -> None:
         """,
         CODE,
     )
+
+
+def test_what_nothing_else_holds_may_be_moved_in_vain() -> None:
+    expect(
+        """
+        import torch
+        def send(x, device):
+            return x.to(device)
+        def warm_up(device):
+            send(torch.ones(3), device)
+        """,
+        CODE,
+    )
