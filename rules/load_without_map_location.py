@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torchlint.findings import Confidence, Safety, Severity
@@ -84,6 +85,20 @@ def _is_alternative(save: Save, load: Load) -> bool:
 
 
 def _confidence(load: Load) -> Confidence:
-    """Weights that are published under an address are saved from the CPU as a rule."""
+    """Weights that are published under an address are saved from the CPU as a rule; other things hold no tensors."""
     published = load.api != "torch.load" and ("://" in load.what or load.what.endswith("[…]"))
-    return Confidence.POSSIBLE if published else Confidence.LIKELY
+    function = load.scene.function.name.value if load.scene.function is not None else ""
+    named = _words(f"{load.what} {load.into} {function}")
+    return Confidence.LIKELY if not published and named & _STATE else Confidence.POSSIBLE
+
+
+def _words(text: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", text)}
+
+
+#: Words for a model and for the state of a run.
+_STATE = frozenset(
+    "model models net nets network networks weight weights state states dict ckpt checkpoint checkpoints cpt pretrained"
+    " pretrain resume resumed restore snapshot pth mdl encoder decoder generator discriminator optimizer optim"
+    " ema unet vae backbone embedding embeddings embed params parameters policy actor critic agent url".split()
+)

@@ -17,7 +17,9 @@ _ON_PURPOSE = frozenset(
     "cuda gpu gpus nccl triton tensorrt trt multigpu nvidia cudagraph cudnn parallel distributed ddp fsdp".split()
 )
 #: Words in a condition that only CUDA (or the work of many processes on it) fulfils.
-_OF_CUDA = frozenset("nccl mccl rccl flash triton tensorrt world rank distributed ddp fsdp bnb int8 quantized".split())
+_OF_CUDA = frozenset(
+    "nccl mccl rccl flash flex fused kernel kernels triton tensorrt world rank distributed ddp fsdp bnb quantized".split()
+)
 #: Words in the path of a file that checks or measures what it has, on the machine that it is written for.
 _FOR_THE_DESK = frozenset("test tests testing bench benchmark benchmarks kernel kernels".split())
 _PRECISION = frozenset("amp fp half mixed precision autocast".split())

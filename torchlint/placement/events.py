@@ -212,13 +212,14 @@ class Load(Event):
     """A checkpoint is read.
 
     mapped: whether map_location is given. what: what is read, as far as words go (the path's expression).
-    saved: the file writes such a thing itself (`torch.save`). device: what the code has for a device there.
+    into: what the result is bound to or passed to, in words. at_hand: an expression for a device that the code has.
     """
 
     api: str
     mapped: bool
     what: str = ""
     at_hand: str = ""
+    into: str = ""
 
 
 @dataclass(slots=True)

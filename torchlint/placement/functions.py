@@ -32,6 +32,7 @@ from torchlint.placement.substitution import bind_arguments, substitute
 from torchlint.placement.syntax import argument, words
 from torchlint.placement.values import (
     NONE,
+    NO_FACTS,
     NUMBER,
     UNKNOWN,
     Alternative,
@@ -323,9 +324,13 @@ def _parameter(run: Interpreter, name: str, parameter: cst.Param, function: Func
                 return value.but(facts=facts)
             if value.kind in (Kind.OBJECT, Kind.STRING, Kind.NUMBER) and value.ref is None and "device" in name.lower():
                 return _device_parameter(name, parameter)
+            if value.kind is Kind.DEVICE and type(parameter.default) is cst.SimpleString:
+                return value.but(facts=NO_FACTS)  # an annotation that its own default belies
             return value.but(facts=value.facts | facts) if value.kind is Kind.TENSOR else value
     if "device" in name.lower() and "map" not in name.lower():
-        return _device_parameter(name, parameter, run.frame.usage.attributes.get(name, frozenset()))
+        usage = run.frame.usage
+        used = usage.attributes.get(name, set()) if not usage.assigned.get(name) else set()
+        return _device_parameter(name, parameter, used)
     if name == "dtype" or name.endswith("_dtype"):
         return Value(Kind.DTYPE)
     default = parameter.default

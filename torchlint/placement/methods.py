@@ -31,6 +31,7 @@ from torchlint.placement.flags import as_flag
 from torchlint.placement.frameworks_bridge import framework_method
 from torchlint.placement.graphs import keep
 from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.loads import note_loaded
 from torchlint.placement.operations import emit_host_only, mix
 from torchlint.placement.syncs import demand, demand_host, emit_sync, may_wait, number_read, read_as_text
 from torchlint.placement.syntax import dotted, integer, string, words
@@ -80,6 +81,9 @@ def method_call(
         for operand in arguments.all():
             if isinstance(operand.node, cst.BaseExpression):
                 read_as_text(run, operand.node, operand.value, name)
+    if name.startswith("load_"):
+        for operand in arguments.positional:
+            note_loaded(run, operand.node, name)
     if name == "register_modules" and isinstance(receiver.ref, Class):
         return _register_modules(run, receiver.ref, arguments)
     own = _own_method(receiver, name)

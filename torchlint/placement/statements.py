@@ -32,6 +32,7 @@ from torchlint.placement.interpreter import (
     replace_env,
     statement,
 )
+from torchlint.placement.loads import note_loaded
 from torchlint.placement.operations import augmented
 from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import descendants, dotted, mentions, words
@@ -71,6 +72,7 @@ def expr(run: Interpreter, node: cst.Expr, env: Env) -> Outcome | None:
 def assign(run: Interpreter, node: cst.Assign, env: Env) -> Outcome | None:
     mark_unread(run, node)
     value = run.evaluate(node.value, env)
+    note_loaded(run, node.value, words(node.targets[0].target))
     if len(node.targets) == 1 and isinstance(node.value, cst.BinaryOperation):
         keep_sum(run, node, value)
     run.frame.statement = node if len(node.targets) == 1 else None

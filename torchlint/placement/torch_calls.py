@@ -37,6 +37,7 @@ from torchlint.placement.events import (
     Wrap,
 )
 from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.loads import path_of
 from torchlint.placement.operations import emit_host_only, mix, tensor_operands
 from torchlint.placement.syncs import demand, demand_host, emit_full_sync, emit_sync
 from torchlint.placement.syntax import integer, words
@@ -579,7 +580,7 @@ def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     mapped = arguments.find("map_location", position)
     known = mapped is not None or arguments.may_have("map_location") or bool(arguments.starred)
     path = arguments.find("f", 0) or arguments.find("url", 0)
-    what = _path_of(path.node) if path is not None else ""
+    what = path_of(path.node) if path is not None else ""
     run.emit(Load(node, run.scene, name, known, what, device_at_hand(run)))
     if mapped is not None:
         name_device(run, mapped.node, mapped.value, "literal", name)
@@ -647,16 +648,11 @@ def _asks(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     return NUMBER
 
 
-def _path_of(node: cst.CSTNode) -> str:
-    """A path in words: its text where it is one, with a literal that it starts with, or the expression."""
-    return _path_of(node.left) + "…" if type(node) is cst.BinaryOperation else words(node)
-
-
-@_api("torch.save")
+@_api("torch.save", "torch.jit.save")
 def _save(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     path = arguments.find("f", 1)
     saved = arguments.value("obj", 0) or UNKNOWN
-    run.emit(Save(node, run.scene, saved, _path_of(path.node) if path is not None else ""))
+    run.emit(Save(node, run.scene, saved, path_of(path.node) if path is not None else ""))
     for value in (saved, saved.element or UNKNOWN, *(saved.keys or {}).values()):
         read_pending(run, node, "torch.save", value)
     run.timeline.waits()
