@@ -74,15 +74,15 @@ class LoadProbe(Probe):
 
     def judge(self, answers: tuple[Answer, ...], site: Site) -> Said:
         answer = answers[0]
+        loads = at(answer.of("load"), site)
+        if loads and all(e.detail.get("mapped") for e in loads):
+            return Said(REFUTED, "the call names where its tensors go")
         error = answer.exception
         if error is not None and "Attempting to deserialize" in error.message:
             return Said(
                 CONFIRMED,
                 f"a checkpoint saved on cuda:0, read without one: {error.type}: {short(error.message)}",
             )
-        loads = at(answer.of("load"), site)
-        if loads and all(e.detail.get("mapped") for e in loads):
-            return Said(REFUTED, "the call names where its tensors go")
         if loads and answer.status == "ran":
             return Said(REFUTED, "a checkpoint saved on cuda:0 is read where no accelerator is")
         return undecided(answer, site)

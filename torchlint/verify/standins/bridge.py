@@ -327,10 +327,12 @@ class Bridge:
         if not os.path.exists(path):
             self.probe.checkpoint(path, {"weight": torch.rand(CLASSES)}, self._maker.saved_on)
         self._maker.note(f"the checkpoint was saved on {self._maker.saved_on}")
-        rest = {k: v for k, v in kwargs.items() if k != "f" and not isinstance(v, Unknown)}
-        return self._maker._keep(
-            function(path, *(a for a in args[1:2] if not isinstance(a, Unknown)), **rest)
-        )
+        # An unknown `map_location` is one all the same.
+        rest = {k: "cpu" if isinstance(v, Unknown) else v for k, v in kwargs.items() if k != "f"}
+        if not isinstance(rest.get("weights_only"), (bool, type(None))):
+            rest["weights_only"] = True
+        more = ["cpu" if isinstance(a, Unknown) else a for a in args[1:2]]
+        return self._maker._keep(function(path, *more, **rest))
 
     def _single(self, value: Any) -> Any:
         """The first element of a stand-in that should have had one alone."""
