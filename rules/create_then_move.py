@@ -15,7 +15,8 @@ from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleCon
 
 #: Factories that need nothing from the host: their tensors are as well filled on the device.
 _FILLED_ANYWHERE = frozenset(
-    f"torch.{name}" for name in "zeros ones empty full arange eye linspace logspace rand randn randint randperm normal".split()
+    f"torch.{name}"
+    for name in "zeros ones empty full arange eye linspace logspace rand randn randint randperm normal".split()
 )
 
 
@@ -90,7 +91,8 @@ class CreateThenMove(Rule):
         # Done once, or now and then, it costs nothing that anybody would notice.
         often = (is_hot(scene) or bool(scene.loops)) and not scene.tests & {"periodic", "first"}
         for create in creations:
-            message = f"`{shown(create.node, self.context)}` is filled on the CPU and then copied: create it on the device"
+            created = shown(create.node, self.context)
+            message = f"`{created}` is filled on the CPU and then copied: create it on the device"
             notes = [Note("context", move.node, "copied here")]
             sure = Confidence.LIKELY if often else Confidence.POSSIBLE
             yield self.finding(

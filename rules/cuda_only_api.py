@@ -85,7 +85,8 @@ def _last(named: DeviceName) -> str:
 
 #: What code asks of a device in passing.
 _COMMON = frozenset(
-    "synchronize current_device device get_device_name get_device_properties get_device_capability set_device mem_get_info"
+    "synchronize current_device device get_device_name get_device_properties get_device_capability set_device"
+    " mem_get_info"
     " get_rng_state set_rng_state reset_peak_memory_stats reset_max_memory_allocated memory_summary ipc_collect"
     " empty_cache autocast seed".split()
 )

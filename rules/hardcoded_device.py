@@ -53,7 +53,18 @@ class HardcodedDevice(DeviceNames):
     name = "hardcoded-device"
     severity = Severity.WARNING
     probe = Probe("hardcoded")
-    judged = frozenset(["literal", "cuda()", "tensor type", "autocast", "autocast decorator", "default", "compared", "beside"])
+    judged = frozenset(
+        [
+            "literal",
+            "cuda()",
+            "tensor type",
+            "autocast",
+            "autocast decorator",
+            "default",
+            "compared",
+            "beside",
+        ]
+    )
 
     def finish(self) -> Iterator[Report]:
         found = list(self.unexcused())
@@ -102,7 +113,12 @@ class HardcodedDevice(DeviceNames):
         device = named.at_hand or self.context.device_expression or CHOICE
         if named.what == "literal" and isinstance(node, cst.BaseString):
             edit = NodeEdit(node, "replace", device)
-        elif named.what in ("cuda()", "beside") and type(node) is cst.Call and type(node.func) is cst.Attribute and not node.args:
+        elif (
+            named.what in ("cuda()", "beside")
+            and type(node) is cst.Call
+            and type(node.func) is cst.Attribute
+            and not node.args
+        ):
             edit = NodeEdit(node, "replace", f"{self.context.code(node.func.value)}.to({device})")
         else:
             return None

@@ -103,7 +103,8 @@ class ItemInStep(WaitRule):
     def message(self, sync: Sync) -> str:
         if sync.each:
             if sync.value is not None and "of grad" in sync.value.facts:
-                return f"`{self.context.code(sync.node)}` waits for the device for each parameter; a stack of them waits once"
+                read = self.context.code(sync.node)
+                return f"`{read}` waits for the device for each parameter; a stack of them waits once"
             return f"`{self.context.code(sync.node)}` waits for the device for each element; `.tolist()` waits once"
         return f"`{self.context.code(sync.node)}` waits for the device in every step"
 

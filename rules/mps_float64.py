@@ -70,7 +70,11 @@ class MpsFloat64(Rule):
 
     def _note(self, event: Event, value: Value) -> None:
         asked = any("mps" in condition.lower() for condition, _ in event.scene.conditions)
-        elsewhere = value.places and not value.may_be_on_host and not any(p.place.name.startswith("cuda") for p in value.places)
+        elsewhere = (
+            value.places
+            and not value.may_be_on_host
+            and not any(p.place.name.startswith("cuda") for p in value.places)
+        )
         if elsewhere and not asked and not event.scene.is_test:
             self._found[event.node] = event
 

@@ -81,7 +81,7 @@ class UnregisteredModule(Rule):
                 self._found.setdefault((id(attribute.owner), attribute.name), attribute)
 
     def _hidden(self, attribute: Attribute) -> Iterator[Report]:
-        """What is put into `__dict__` under a computed name goes past `Module.__setattr__`; a fixed name is on purpose."""
+        """What is put into `__dict__` under a computed name goes past `__setattr__`; a fixed name is on purpose."""
         owner, value = attribute.owner, attribute.value
         if not owner.is_known_module or attribute.name or attribute.scene.role != "init":  # type: ignore[attr-defined]
             return
@@ -100,7 +100,9 @@ class UnregisteredModule(Rule):
             message = f"`{target}` is a plain {_container(attribute.value)} of Modules: `.to()`, `parameters()` and"
             message += " `state_dict()` do not see them"
             notes = [] if kept.origin is None else [Note("origin", kept.origin, "the Module is built here")]
-            yield self.finding(node, message, confidence=Confidence.LIKELY, notes=notes, fix=self._fix(attribute), cause=node)
+            yield self.finding(
+                node, message, confidence=Confidence.LIKELY, notes=notes, fix=self._fix(attribute), cause=node
+            )
 
     def _fix(self, attribute: Attribute) -> NodeFix | None:
         if attribute.how != "assign" or attribute.value_node is None:

@@ -99,7 +99,11 @@ class UnregisteredTensor(Rule):
             return
         kept = event.kept[1]
         target, create = kept.through, self._origins.created.get(kept.origin) if kept.origin is not None else None
-        if target is not None and (create is None or create.why != "explicit") and kept.origin not in self._origins.moved:
+        if (
+            target is not None
+            and (create is None or create.why != "explicit")
+            and kept.origin not in self._origins.moved
+        ):
             self._leftovers.setdefault(target, event)
 
     def finish(self) -> Iterator[Report]:
@@ -114,7 +118,13 @@ class UnregisteredTensor(Rule):
             if attribute is not None and target not in self._mixes:
                 operand = event.kept[0]
                 sure = Confidence.LIKELY if _is_promised(attribute.value) else Confidence.POSSIBLE
-                yield self._report(attribute, event.node, event.other, weakest(sure, confidence_of(operand.value.certainty)), [])
+                yield self._report(
+                    attribute,
+                    event.node,
+                    event.other,
+                    weakest(sure, confidence_of(operand.value.certainty)),
+                    [],
+                )
 
     def _kept(self, target: cst.CSTNode) -> Attribute | None:
         attribute = self._attributes.get(target)

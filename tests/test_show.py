@@ -22,7 +22,7 @@ def scale(x, device):
 """
 
 
-@pytest.fixture()
+@pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "scale.py"
     path.write_text(CODE)

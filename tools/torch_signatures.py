@@ -333,7 +333,7 @@ def write(signatures: Iterable[Signature], flags: Sequence[str] = ()) -> str:
     """The text of a callable's overloads (see the module's docstring)."""
     texts = [_write_one(s) for s in signatures]
     marks = [f":{f}" if f else "" for f in flags] + [""] * len(texts)
-    return "|".join(text + mark for text, mark in zip(texts, marks))  # noqa: B905
+    return "|".join(text + mark for text, mark in zip(texts, marks))
 
 
 def _write_one(signature: Signature) -> str:

@@ -83,7 +83,10 @@ def _is_on_purpose(mix: Mix, origins: Origins) -> bool:
 
 
 def _names_cpu(call: cst.Call) -> bool:
-    return any(isinstance(a.value, cst.SimpleString) and a.value.value.strip("\"'").startswith("cpu") for a in call.args)
+    return any(
+        isinstance(a.value, cst.SimpleString) and a.value.value.strip("\"'").startswith("cpu")
+        for a in call.args
+    )
 
 
 #: Functions with these words in their names turn tensors into files, text or pictures, or files into tensors.
@@ -107,7 +110,7 @@ def _confidence_in_place(other: Alternative, mix: Mix) -> Confidence:
 
 
 def faulty_creation(mix: Mix, origins: Origins) -> Create | None:
-    """The creation that should have had a device; None where the fault is rather that nothing moved the tensor later."""
+    """The creation that should have had a device; None where rather nothing moved the tensor later."""
     accused, host = mix.host
     create = origins.created.get(host.origin) if host.origin is not None else None
     if create is None or host.through is not None or create.scene.function is None:

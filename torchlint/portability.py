@@ -57,7 +57,9 @@ class DeviceNames(Rule):
     def on_wrap(self, wrap: Wrap) -> None:
         # Work for many devices is set up for the vendor's from the start.
         last = wrap.api.rsplit(".", 1)[-1]
-        self._excused |= last in ("DistributedDataParallel", "FullyShardedDataParallel") or "device_ids" in wrap.keywords
+        self._excused |= (
+            last in ("DistributedDataParallel", "FullyShardedDataParallel") or "device_ids" in wrap.keywords
+        )
 
     def on_attribute(self, attribute: Attribute) -> None:
         self._is_library |= isinstance(attribute.owner, Class) and attribute.owner.is_module

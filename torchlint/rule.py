@@ -180,7 +180,8 @@ def find_rules(rule_paths: Iterable[Path] = ()) -> dict[str, type[Rule]]:
 
     found: dict[str, type[Rule]] = {}
     modules = [
-        importlib.import_module(f"torchlint.rules.{info.name}") for info in pkgutil.iter_modules(torchlint.rules.__path__)
+        importlib.import_module(f"torchlint.rules.{info.name}")
+        for info in pkgutil.iter_modules(torchlint.rules.__path__)
     ]
     for path in rule_paths:
         files = sorted(path.glob("*.py")) if path.is_dir() else [path]

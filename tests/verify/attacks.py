@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-# ruff: noqa: E501  (snippets stay on one line)
-
 #: Ordinary training, which the guard rails must let through.
 HARMLESS: dict[str, str] = {
     "training": """

@@ -22,8 +22,8 @@ _MOST_CONDITIONS = 3
 class Branch(NamedTuple):
     """One way through a statement.
 
-    conditions: what holds on it. world: `accelerator` where its test found one, `host` where it found none, `flag` where
-    a flag of the program decides, empty where nothing is said of devices.
+    conditions: what holds on it. world: `accelerator` where its test found one, `host` where it found none, `flag`
+    where a flag of the program decides, empty where nothing is said of devices.
     """
 
     env: Env
@@ -117,7 +117,8 @@ def choose(yes: Value, no: Value, tests: frozenset[str], key: Condition | None) 
     worlds = [world_of(tests, taken=True), world_of(tests, taken=False)]
     fresh = [yes.may_be_on_host != no.may_be_on_host and yes.kind is Kind.TENSOR and not yes.on_host, False]
     first, second = _chosen([yes, no], fresh, worlds)
-    assert first is not None and second is not None
+    assert first is not None
+    assert second is not None
     if key is not None:
         return guarded(first, *key), guarded(second, key[0], not key[1])
     return first, second

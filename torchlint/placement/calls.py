@@ -117,7 +117,15 @@ def project_call(
     """A call of a function of the project. me: the Module whose method it is."""
     result = call_function(run, function, node, arguments, me)
     run.emit(
-        Call(node, run.scene, function, result, tuple(arguments.operands()), name=words(node.func), helper=function.helper)
+        Call(
+            node,
+            run.scene,
+            function,
+            result,
+            tuple(arguments.operands()),
+            name=words(node.func),
+            helper=function.helper,
+        )
     )
     if run.frame.function is not None and function is not run.frame.function:
         run.frame.function.changes |= function.changes
@@ -154,7 +162,7 @@ def _instantiate(run: Interpreter, cls: Class, node: cst.Call, arguments: Argume
     if cls.is_optimizer:
         return Value(Kind.OPTIMIZER, ref=cls)
     for base in sorted(cls.kind_names):
-        if base.endswith("data.Dataset") or base.endswith(".Dataset"):
+        if base.endswith(("data.Dataset", ".Dataset")):
             return Value(Kind.DATASET, ref=cls)
     for operand in arguments.all():
         if operand.value.kind is Kind.MODULE:
@@ -196,7 +204,11 @@ def _moved_inputs(module: Value, arguments: Arguments) -> Arguments:
 
     def moved(operand: Operand) -> Operand:
         value = operand.value
-        return replace(operand, value=value.at(module.places)) if value.kind is Kind.TENSOR and value.places else operand
+        return (
+            replace(operand, value=value.at(module.places))
+            if value.kind is Kind.TENSOR and value.places
+            else operand
+        )
 
     return Arguments(
         [moved(o) for o in arguments.positional],
@@ -255,7 +267,9 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
 
 #: Libraries that know nothing of devices.
 _WITHOUT_WAIT = ("logging.", "os.", "sys.", "json.", "re.", "datetime.", "pathlib.", "argparse.", "builtins.")
-_MODEL_NAME = re.compile(r"(?:^|_)(?:model|net|network|module|encoder|decoder|backbone|unet|classifier)\d*$", re.IGNORECASE)
+_MODEL_NAME = re.compile(
+    r"(?:^|_)(?:model|net|network|module|encoder|decoder|backbone|unet|classifier)\d*$", re.IGNORECASE
+)
 
 
 def _is_model(func: cst.BaseExpression) -> bool:
@@ -268,7 +282,11 @@ def batch_encoding(node: cst.CSTNode) -> Value:
     """What a tokenizer gives for `return_tensors="pt"`: its tensors are on the CPU, and its `to` works in place."""
     from torchlint.placement.values import HOST, tensor
 
-    return Value(Kind.OWNED, element=tensor((Alternative(HOST, 1, node),), Certainty.INFERRED), name="transformers.BatchEncoding")
+    return Value(
+        Kind.OWNED,
+        element=tensor((Alternative(HOST, 1, node),), Certainty.INFERRED),
+        name="transformers.BatchEncoding",
+    )
 
 
 def _escapes(run: Interpreter, operand: Operand, env: Env) -> None:

@@ -299,7 +299,11 @@ def _unassigned(base: Value, cls: Class, name: str, node: cst.Attribute) -> Valu
 
 
 def _without_host(value: Value) -> tuple[Alternative, ...]:
-    return tuple(p for p in value.places if not p.place.is_host) if any(not p.place.is_host for p in value.places) else ()
+    return (
+        tuple(p for p in value.places if not p.place.is_host)
+        if any(not p.place.is_host for p in value.places)
+        else ()
+    )
 
 
 def _assigned_elsewhere(run: Interpreter, cls: Class, name: str) -> bool:
@@ -353,7 +357,11 @@ def _property(run: Interpreter, base: Value, method: Function, node: cst.Attribu
     summarise(method)
     value = method.result
     if value.kind is Kind.UNKNOWN and method.name.endswith("device"):
-        places = base.places if base.kind is Kind.MODULE and base.places else (Alternative(Place(Where.NAMED, words(node)), None, node),)
+        places = (
+            base.places
+            if base.kind is Kind.MODULE and base.places
+            else (Alternative(Place(Where.NAMED, words(node)), None, node),)
+        )
         return Value(Kind.DEVICE, places, Certainty.INFERRED)
     return at_instance(value, base)
 

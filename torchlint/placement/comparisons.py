@@ -56,7 +56,9 @@ def note_uncalled(run: Interpreter, node: cst.BaseExpression, value: Value) -> N
         run.emit(Compare(node, run.scene, "uncalled", value))
 
 
-_ASKING = frozenset(["is_available", "is_built", "is_initialized", "is_bf16_supported", "device_count", "is_nccl_available"])
+_ASKING = frozenset(
+    ["is_available", "is_built", "is_initialized", "is_bf16_supported", "device_count", "is_nccl_available"]
+)
 
 
 def mark_compared(run: Interpreter, side: cst.BaseExpression) -> None:

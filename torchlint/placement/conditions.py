@@ -64,7 +64,9 @@ def _narrow_by_call(run: Interpreter, test: cst.Call, taken: Env, skipped: Env) 
         elif all(n in ("dict", "Mapping", "OrderedDict") for n in named):
             taken[name] = Value(Kind.MAPPING, element=value.element or Value(Kind.UNKNOWN, value.places))
         elif all(n in ("list", "tuple", "Sequence", "Iterable") for n in named):
-            taken[name] = Value(Kind.SEQUENCE, element=value.element or Value(Kind.UNKNOWN, value.places), items=value.items)
+            taken[name] = Value(
+                Kind.SEQUENCE, element=value.element or Value(Kind.UNKNOWN, value.places), items=value.items
+            )
         elif all(n == "ndarray" for n in named):
             taken[name] = Value(Kind.ARRAY)
         elif all(n for n in named) and value.kind is Kind.UNKNOWN:

@@ -31,9 +31,8 @@ class Function:
 
     __slots__ = (
         "annotated_result", "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "mixes",
-        "moment", "moved", "moves_values", "node", "outer", "owner", "parameters", "rebinds", "result", "returns", "run",
-        "state", "syncs",
-        "waits", "works", "writes", "yields",
+        "moment", "moved", "moves_values", "node", "outer", "owner", "parameters", "rebinds", "result", "returns",
+        "run", "state", "syncs", "waits", "works", "writes", "yields",
     )  # fmt: skip
 
     def __init__(self, node: cst.FunctionDef, run: Interpreter, outer: tuple[Env, ...], owner: Class | None) -> None:
@@ -86,8 +85,8 @@ class Class:
     """A class: its bases, its methods, and what its attributes hold over all methods."""
 
     __slots__ = (
-        "_is_module", "_lineage", "assigned_in", "attributes", "bases", "class_env", "guards", "heirs", "judged", "kind_names", "looks_like_module", "methods", "node", "registered",
-        "run", "state", "targets", "unsure",
+        "_is_module", "_lineage", "assigned_in", "attributes", "bases", "class_env", "guards", "heirs", "judged",
+        "kind_names", "looks_like_module", "methods", "node", "registered", "run", "state", "targets", "unsure",
     )  # fmt: skip
 
     def __init__(self, node: cst.ClassDef, run: Interpreter, bases: list[Value]) -> None:
@@ -162,7 +161,10 @@ class Class:
     @property
     def has_unknown_base(self) -> bool:
         """Whether a base is not known, so that the class may inherit anything."""
-        return any(b.ref is None and b.name is None or b.ref is not None and b.ref.has_unknown_base for b in self.bases)
+        return any(
+            (b.ref is None and b.name is None) or (b.ref is not None and b.ref.has_unknown_base)
+            for b in self.bases
+        )
 
     def _is_a(self, *endings: str) -> bool:
         return any(n.endswith(endings) for n in self.kind_names)
@@ -184,11 +186,15 @@ class Class:
 
     @property
     def is_optimizer(self) -> bool:
-        return any(n.startswith("torch.optim") and n.endswith("Optimizer") or n.startswith("torch.optim.") and "." not in n[12:] and n[12:13].isupper() for n in self.kind_names)
+        return any(
+            (n.startswith("torch.optim") and n.endswith("Optimizer"))
+            or (n.startswith("torch.optim.") and "." not in n[12:] and n[12:13].isupper())
+            for n in self.kind_names
+        )
 
     @property
     def is_autograd_function(self) -> bool:
-        return any(n.endswith("autograd.Function") or n.endswith("autograd.function.Function") for n in self.kind_names)
+        return any(n.endswith(("autograd.Function", "autograd.function.Function")) for n in self.kind_names)
 
     @property
     def is_lightning(self) -> bool:

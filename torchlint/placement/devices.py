@@ -30,7 +30,10 @@ def device_places(
         return (named_place(value.name, node),)
     if value.kind is Kind.DEVICE and value.places:
         # A device that is the CPU since a tensor was there: that tensor is where it began.
-        return tuple(Alternative(p.place, None, (p.origin or node) if p.place.is_host else node, p.guards) for p in value.places)
+        return tuple(
+            Alternative(p.place, None, (p.origin or node) if p.place.is_host else node, p.guards)
+            for p in value.places
+        )
     if value.kind is Kind.TENSOR:
         return tuple(p._replace(rank=None, origin=node) for p in value.places)
     if value.kind is Kind.NONE:

@@ -9,7 +9,23 @@ from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import assigned_names, children, descendants, dotted
 from torchlint.placement.values import Kind
 
-_MOVES = frozenset(["to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "type_as", "xpu", "mps", "npu", "hpu"])
+_MOVES = frozenset(
+    [
+        "to",
+        "cuda",
+        "cpu",
+        "half",
+        "float",
+        "double",
+        "bfloat16",
+        "type",
+        "type_as",
+        "xpu",
+        "mps",
+        "npu",
+        "hpu",
+    ]
+)
 #: Methods that give another copy, which is dropped with the moved one.
 _CASTS = _MOVES | {"long", "int", "bool", "short", "contiguous", "detach", "clone"}
 
@@ -109,7 +125,7 @@ def _reads(function: cst.FunctionDef, name: str) -> int:
 
 
 def mark_loop_variable(run: Interpreter, loop: cst.For) -> None:
-    """Mark `for t in xs: …; t = t.to(d)` where nothing reads `t` afterwards: what is iterated over keeps the old one."""
+    """Mark `for t in xs: …; t = t.to(d)` where nothing reads `t` afterwards: `xs` keeps the old one."""
     names = set(assigned_names(loop.target))
     last: cst.CSTNode | None = loop
     while isinstance(last, cst.For | cst.If):

@@ -115,8 +115,8 @@ class Leftover(Event):
 class HostOnly(Event):
     """A value is handed to something that takes it from the host alone.
 
-    api: `numpy`, `numpy.…`, `pack_padded_sequence`. operand: what is handed over; away: the alternative that is not on the
-    host, or None where the value requires grad and NumPy refuses it for that.
+    api: `numpy`, `numpy.…`, `pack_padded_sequence`. operand: what is handed over; away: the alternative that is not
+    on the host, or None where the value requires grad and NumPy refuses it for that.
     """
 
     api: str
@@ -148,8 +148,8 @@ class Attribute(Event):
     """A Module gets an attribute in one of its methods.
 
     how: `assign`, `append` (to a list that it holds), `buffer`, `parameter`, `module`, `dict` (through `__dict__`).
-    owner: the Class. name: the attribute, empty where it is computed. value_node: what is assigned. statement: the assignment, where it has no
-    other target.
+    owner: the Class. name: the attribute, empty where it is computed. value_node: what is assigned. statement: the
+    assignment, where it has no other target.
     """
 
     owner: object
@@ -165,10 +165,10 @@ class DeviceName(Event):
     """A literal or an API that names one vendor's device.
 
     device: `cuda`, `mps`, `xpu`, …. what: `literal`, `cuda()`, `api`, `default` (of a parameter), `choice` (a
-    two-way choice such as "cuda" if available else "cpu"), `tensor type`, `autocast`, `autocast decorator`, `compared`, `beside` (`.cuda()` where
-    another tensor is on CUDA), `mention`. api: the function or
-    attribute used; of a choice, what decides: `is_available`, `flag`, `comparison`, `not cpu`. receiver: what a `.cuda()` is
-    called on. raises: whether a build without it raises.
+    two-way choice such as "cuda" if available else "cpu"), `tensor type`, `autocast`, `autocast decorator`,
+    `compared`, `beside` (`.cuda()` where another tensor is on CUDA), `mention`. api: the function or
+    attribute used; of a choice, what decides: `is_available`, `flag`, `comparison`, `not cpu`. receiver: what a
+    `.cuda()` is called on. raises: whether a build without it raises.
     at_hand: an expression for a device that the code has at hand there (a parameter, a tensor's, the object's own).
     guarded: whether code around the literal or around its use asks for the device first, or handles its absence.
     chosen: the index of the device comes from somewhere else (`.cuda(args.gpu)`, f"cuda:{rank}").
@@ -253,8 +253,8 @@ class Pin(Event):
 class Build(Event):
     """An optimizer, loader, loss or scaler is built over values, or an optimizer's state is loaded.
 
-    what: `optimizer`, `optimizer state`, `loader`, `loss`; api: qualified name. value: the optimizer itself, whose element
-    is a parameter (and has the name of its Module); what a loader or loss is built over.
+    what: `optimizer`, `optimizer state`, `loader`, `loss`; api: qualified name. value: the optimizer itself, whose
+    element is a parameter (and has the name of its Module); what a loader or loss is built over.
     """
 
     what: str
@@ -396,7 +396,8 @@ class Scaler(Event):
 
 
 class Fault(enum.Enum):
-    """What breaks the mixed-precision protocol on a path (https://docs.pytorch.org/docs/stable/notes/amp_examples.html)."""
+    """What breaks the mixed-precision protocol on a path
+    (https://docs.pytorch.org/docs/stable/notes/amp_examples.html)."""
 
     HALF_UNSCALED = "float16 loss never scaled"
     NEVER_SCALED = "plain backward, then scaler.step"

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 #: refute a tensor only together with others.
 _ARRAY_ATTRIBUTES = frozenset(
     "T all any argmax argmin argpartition argsort astype base byteswap choose clip compress conj conjugate copy ctypes"
-    " cumprod cumsum data device diagonal dot dtype dump dumps fill flags flat flatten imag item itemset itemsize mT max"
+    " cumprod cumsum data device diagonal dot dtype dump dumps fill flags flat flatten imag item itemset itemsize mT"
+    " max"
     " mean min nbytes ndim newbyteorder nonzero partition prod ptp put ravel real repeat reshape resize round"
     " searchsorted setfield setflags shape size sort squeeze std strides sum swapaxes take to_device tobytes tofile"
     " tolist tostring trace transpose var view".split()
@@ -37,7 +38,9 @@ _SHARED_ATTRIBUTES = frozenset(
     " tile align_to".split()
 )
 #: Of those, the ones that still speak for a tensor when they come in company that lies in dir(Tensor).
-_SPEAKING = frozenset("float half long is_cuda cuda cpu grad backward requires_grad_ expand copy_ zero_ fill_ size()".split())
+_SPEAKING = frozenset(
+    "float half long is_cuda cuda cpu grad backward requires_grad_ expand copy_ zero_ fill_ size()".split()
+)
 #: What only a Module has, by the names that nothing else uses.
 _MODULE_ONLY = frozenset(
     "parameters named_parameters load_state_dict named_modules modules children named_children register_buffer"
@@ -69,7 +72,8 @@ def speaks_of_array(attribute: str) -> bool:
 #: Attributes of tensors that batches, lists, dicts, texts and devices have, too.
 _OF_BATCHES = frozenset(
     "to cuda cpu type name names index values value items keys count get set pop append update format split join clear"
-    " copy copy_ sort is_shared requires_grad_ share_memory pin_memory apply_ map_ data size stride storage crop".split()
+    " copy copy_ sort is_shared requires_grad_ share_memory pin_memory apply_ map_ data size stride storage"
+    " crop".split()
 )
 
 
@@ -147,7 +151,7 @@ def is_collated_tensor(name: str, value: Value, usage: Usage) -> bool:
 
 
 def goes_into_module(name: str, usage: Usage, held: Callable[[str], Value | None]) -> bool:
-    """Whether `name` is the input of one of torch's own Modules, or an argument of a loss, and nothing refutes a tensor.
+    """Whether `name` is the input of one of torch's own Modules or goes into a loss, and nothing refutes a tensor.
 
     held: what a name that is called holds, if that is known.
     """
@@ -191,7 +195,17 @@ def is_made_tensor(name: str, usage: Usage) -> bool:
 
 
 _TENSOR_NAMES = frozenset(
-    ["Tensor", "FloatTensor", "LongTensor", "BoolTensor", "IntTensor", "ByteTensor", "HalfTensor", "DoubleTensor", "Parameter"]
+    [
+        "Tensor",
+        "FloatTensor",
+        "LongTensor",
+        "BoolTensor",
+        "IntTensor",
+        "ByteTensor",
+        "HalfTensor",
+        "DoubleTensor",
+        "Parameter",
+    ]
 )
 _NUMBER_NAMES = frozenset(["int", "float", "bool", "complex", "Number"])
 
@@ -284,9 +298,25 @@ def _from_generic(node: cst.Subscript, run: Interpreter, places: tuple[Alternati
         for value in values[1:]:
             result = _either(result, value)
         return result
-    if head in ("List", "list", "Sequence", "Iterable", "Tuple", "tuple", "Iterator", "Generator", "Set", "set", "Collection"):
+    if head in (
+        "List",
+        "list",
+        "Sequence",
+        "Iterable",
+        "Tuple",
+        "tuple",
+        "Iterator",
+        "Generator",
+        "Set",
+        "set",
+        "Collection",
+    ):
         element = values[0]
-        items = tuple(v or Value(Kind.UNKNOWN, places) for v in values) if head in ("Tuple", "tuple") and len(values) > 1 else None
+        items = (
+            tuple(v or Value(Kind.UNKNOWN, places) for v in values)
+            if head in ("Tuple", "tuple") and len(values) > 1
+            else None
+        )
         return Value(Kind.SEQUENCE, element=element or Value(Kind.UNKNOWN, places), items=items)
     if head in ("Dict", "dict", "Mapping", "OrderedDict", "MutableMapping", "DefaultDict", "defaultdict"):
         return Value(Kind.MAPPING, element=(values[1] if len(values) > 1 else None) or Value(Kind.UNKNOWN, places))

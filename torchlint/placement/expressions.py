@@ -49,7 +49,9 @@ _BY_CUSTOM = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "n
 _DEVICE_FAMILIES = ("cuda", "mps", "xpu", "hpu", "npu")
 _MADE = frozenset({"made"})
 _TENSOR_VIEWS = frozenset(["T", "mT", "H", "mH", "data", "grad", "real", "imag"])
-_HOST_ATTRIBUTES = frozenset(["ndim", "dtype", "requires_grad", "is_leaf", "layout", "itemsize", "nbytes", "names", "is_sparse"])
+_HOST_ATTRIBUTES = frozenset(
+    ["ndim", "dtype", "requires_grad", "is_leaf", "layout", "itemsize", "nbytes", "names", "is_sparse"]
+)
 
 
 @expression(cst.Name)
@@ -92,7 +94,11 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
     if attr == "device":
         return _device_attribute(base, node)
     if base.kind is Kind.DEVICE:
-        return Value(Kind.STRING, base.places, base.certainty, facts=frozenset({"device type"})) if attr == "type" else NUMBER
+        return (
+            Value(Kind.STRING, base.places, base.certainty, facts=frozenset({"device type"}))
+            if attr == "type"
+            else NUMBER
+        )
     if attr == "training":
         return Value(Kind.NUMBER, tests=frozenset({"training"}))
     if attr in ("is_cuda", "is_mps", "is_xpu"):
@@ -188,7 +194,11 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
     if base.kind is Kind.OWNED:
         return base.element if base.element is not None else Value(Kind.UNKNOWN, base.places, base.certainty)
     if base.kind is Kind.MODULE:
-        return base.element if base.element is not None else Value(Kind.UNKNOWN, base.places if _is_symbolic(base) else ())
+        return (
+            base.element
+            if base.element is not None
+            else Value(Kind.UNKNOWN, base.places if _is_symbolic(base) else ())
+        )
     if base.kind is Kind.STRING:
         return Value(Kind.STRING)
     if base.kind is Kind.UNKNOWN:
@@ -212,12 +222,14 @@ def _index_tensor(run: Interpreter, node: cst.Subscript, base: Value, plain: lis
                 emit_sync(run, node, "boolean mask index", value if not value.on_host else base, hidden=True)
     only_slices = all(type(e.slice) is cst.Slice for e in node.slice)
     if only_slices or any(v.kind is Kind.NONE for v in indices):
-        rank: int | None = 1 if any(p.rank == 1 for p in base.places) or any(v.kind is Kind.NONE for v in indices) else None
-    elif tensors and all(p.rank == 1 for t in tensors for p in t.places) and all(t.places for t in tensors):
-        rank = 1
-    elif any(type(e.slice) is cst.Slice for e in node.slice):
-        rank = 1
-    elif all(v.kind is Kind.SEQUENCE for v in indices) and indices:
+        rank: int | None = (
+            1 if any(p.rank == 1 for p in base.places) or any(v.kind is Kind.NONE for v in indices) else None
+        )
+    elif (
+        (tensors and all(p.rank == 1 for t in tensors for p in t.places) and all(t.places for t in tensors))
+        or any(type(e.slice) is cst.Slice for e in node.slice)
+        or (all(v.kind is Kind.SEQUENCE for v in indices) and indices)
+    ):
         rank = 1
     else:
         rank = None
@@ -266,8 +278,17 @@ def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode
             unsure = known.on_host or known.certainty is Certainty.GUESSED
             if unsure and _may_hold_tensor(b if known is a else a):
                 return known.but(places=(), facts=(known.facts & {"grad", "loss", "cut"}) | {"doubtful"})
-            return known.but(places=with_rank(known.places, None), facts=(known.facts & {"grad", "loss", "cut", "doubtful"}))
-        result = mix(run, node, operator.__name__, [Operand(left_node, a), Operand(node.right, b)], rank="elementwise" if operator is not cst.MatrixMultiply else None)
+            return known.but(
+                places=with_rank(known.places, None),
+                facts=(known.facts & {"grad", "loss", "cut", "doubtful"}),
+            )
+        result = mix(
+            run,
+            node,
+            operator.__name__,
+            [Operand(left_node, a), Operand(node.right, b)],
+            rank="elementwise" if operator is not cst.MatrixMultiply else None,
+        )
         if "loss" in a.facts | b.facts and all(v.kind is not Kind.TENSOR or "loss" in v.facts for v in (a, b)):
             return result.but(facts=result.facts | {"loss"})
         return result
@@ -281,7 +302,10 @@ def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode
         return Value(a.kind)
     if a.kind is Kind.SEQUENCE and b.kind is Kind.SEQUENCE and operator is cst.Add:
         items = (*a.items, *b.items) if a.items is not None and b.items is not None else None
-        return sequence(items, None if items is not None else join(a.element, b.element) if a.element and b.element else None)
+        return sequence(
+            items,
+            None if items is not None else join(a.element, b.element) if a.element and b.element else None,
+        )
     if a.kind is Kind.SEQUENCE and operator is cst.Multiply:
         return a.but(items=None)
     if Kind.ARRAY in (a.kind, b.kind):
@@ -292,7 +316,7 @@ def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode
 
 
 def _as_input(run: Interpreter, node: cst.CSTNode, value: Value) -> Value:
-    """A forward's first argument that arithmetic joins with a tensor, and that nothing speaks of as a number, is one."""
+    """A forward's first argument that arithmetic joins with a tensor, and nothing calls a number, is one."""
     function = run.frame.function
     if value.kind is Kind.UNKNOWN and value.places and value.facts & {"fresh", "perhaps"}:
         # It was moved, and no Module or batch is added to anything; or it is a tensor on some path.
@@ -464,7 +488,7 @@ def conditional(run: Interpreter, node: cst.IfExp, env: Env) -> Value:
         return Value(Kind.NUMBER, tests=test.tests if test.tests else yes.tests & no.tests)
     if yes.kind is Kind.NUMBER and no.kind is Kind.UNKNOWN and _asks_for_tensor(node.test):
         return yes  # `x.item() if isinstance(x, torch.Tensor) else x`: a number either way
-    if yes.kind is Kind.NONE and no.kind is Kind.UNKNOWN or no.kind is Kind.NONE and yes.kind is Kind.UNKNOWN:
+    if (yes.kind is Kind.NONE and no.kind is Kind.UNKNOWN) or (no.kind is Kind.NONE and yes.kind is Kind.UNKNOWN):
         return yes if no.kind is Kind.NONE else no
     return join(*choose(yes, no, test.tests, key))
 
@@ -493,7 +517,7 @@ def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Valu
 
 
 def _decider(node: cst.BaseExpression, test: Value) -> str:
-    """What a choice of a device rests on: that one is not the CPU (`not cpu`), another `comparison`, `is_available`, a `flag`."""
+    """What a choice of a device rests on: `not cpu`, another `comparison`, `is_available`, a `flag`."""
     while type(node) is cst.UnaryOperation:
         node = node.expression
     if type(node) is cst.Comparison and len(node.comparisons) == 1:
@@ -553,7 +577,9 @@ def comprehension(run: Interpreter, node: cst.ListComp, env: Env) -> Value:
     inner = dict(env)
     _comprehend(run, node.for_in, inner)
     element = run.evaluate(node.elt, inner)
-    return note_filter(run, node, node.elt, Value(Kind.SEQUENCE, element=element, facts=element.facts & {"fresh"} | _MADE))
+    return note_filter(
+        run, node, node.elt, Value(Kind.SEQUENCE, element=element, facts=element.facts & {"fresh"} | _MADE)
+    )
 
 
 @expression(cst.DictComp)
@@ -562,7 +588,9 @@ def dict_comprehension(run: Interpreter, node: cst.DictComp, env: Env) -> Value:
     _comprehend(run, node.for_in, inner)
     run.evaluate(node.key, inner)
     element = run.evaluate(node.value, inner)
-    return note_filter(run, node, node.value, Value(Kind.MAPPING, element=element, facts=element.facts & {"fresh"} | _MADE))
+    return note_filter(
+        run, node, node.value, Value(Kind.MAPPING, element=element, facts=element.facts & {"fresh"} | _MADE)
+    )
 
 
 @expression(cst.Integer, cst.Float, cst.Imaginary)

@@ -63,7 +63,16 @@ def define(run: Interpreter, node: cst.FunctionDef, env: Env, owner: Class | Non
         api = run.evaluate(target, env) if type(decorator.decorator) is cst.Call else value
         names.append(api.name if api.kind is Kind.API and api.name else words(target))
         if value.kind is Kind.API and value.name and value.name.rsplit(".", 1)[-1] == "autocast":
-            run.emit(Autocast(decorator.decorator, run.scene, torch_api.canonical(value.name), None, "default", decorator=True))
+            run.emit(
+                Autocast(
+                    decorator.decorator,
+                    run.scene,
+                    torch_api.canonical(value.name),
+                    None,
+                    "default",
+                    decorator=True,
+                )
+            )
             note_cuda_autocast(run, decorator.decorator, value.name)
     function.decorators = tuple(names)
     for parameter in all_parameters(node):
@@ -133,7 +142,9 @@ def _is_one_step(run: Interpreter, function: Function) -> bool:
 
 
 #: Hooks that Lightning and transformers call once a batch or an optimizer step.
-_HOOKS = re.compile(r"^on_(?:train_batch_(?:start|end)|(?:after|before)_backward|before_(?:optimizer_step|zero_grad)|(?:sub)?step_end)$")
+_HOOKS = re.compile(
+    r"^on_(?:train_batch_(?:start|end)|(?:after|before)_backward|before_(?:optimizer_step|zero_grad)|(?:sub)?step_end)$"
+)
 
 
 def _runs_in_every_step(function: Function) -> bool:
@@ -194,7 +205,8 @@ def _summarise(function: Function, run: Interpreter) -> None:
     if function.moment is not None:
         around = function.moment[0]
         run.scene = run.scene._replace(
-            stepwise=run.scene.stepwise or around.stepwise, loops=around.loops, hot=around.hot, step_loop=around.step_loop,
+            stepwise=run.scene.stepwise or around.stepwise, loops=around.loops, hot=around.hot,
+            step_loop=around.step_loop,
             tests=run.scene.tests | around.tests, no_grad=run.scene.no_grad or around.no_grad,
             autocast=run.scene.autocast or around.autocast, device_aware=run.scene.device_aware or around.device_aware,
         )  # fmt: skip
@@ -235,11 +247,13 @@ def _settle_attributes(function: Function, env: Env) -> None:
 
 
 #: What code reads or calls that is written for tensors on any device.
-_PLACING = frozenset("device cuda type_as new_zeros new_ones new_full new_tensor new_empty new is_cuda get_device".split())
+_PLACING = frozenset(
+    "device cuda type_as new_zeros new_ones new_full new_tensor new_empty new is_cuda get_device".split()
+)
 
 
 def _is_device_aware(run: Interpreter, function: Function) -> bool:
-    if function.owner is not None and function.owner.is_module or run.usage.is_trained(function.node):
+    if (function.owner is not None and function.owner.is_module) or run.usage.is_trained(function.node):
         return True
     if any("device" in p.name.value.lower() for p in all_parameters(function.node)):
         return True
@@ -265,7 +279,9 @@ def _result(run: Interpreter, function: Function, env: Env) -> Value:
 
 def _decorator_tests(function: Function) -> frozenset[str]:
     """A test that is skipped without an accelerator, and its like."""
-    text = " ".join(function.decorators).lower() + " ".join(words(d.decorator).lower() for d in function.node.decorators)
+    text = " ".join(function.decorators).lower() + " ".join(
+        words(d.decorator).lower() for d in function.node.decorators
+    )
     tests: set[str] = set(function.owner.guards) if function.owner is not None else set()
     if any(w in text for w in ("cuda", "gpu", "accelerator", "skip", "require")):
         tests.add("accelerator")
@@ -411,7 +427,9 @@ def _names(function: Function) -> list[str]:
     return [p.name.value for p in all_parameters(function.node)]
 
 
-def _judge_call(run: Interpreter, function: Function, node: cst.Call, bound: dict[str, Value], me: Value | None) -> None:
+def _judge_call(
+    run: Interpreter, function: Function, node: cst.Call, bound: dict[str, Value], me: Value | None
+) -> None:
     """An operation inside joins two parameters, or one with the Module's state: this call may give it a host tensor."""
     for (first, second), where in function.mixes.items():
         a, b = _given(first, bound, me), _given(second, bound, me)

@@ -21,7 +21,11 @@ _NAMES = ("device", "dev")
 def note_ignored_device(run: Interpreter, function: Function) -> None:
     """Emit an `IgnoredDevice` for the places of a function that its unread `device` should have decided."""
     usage = run.usage.of(function.node)
-    parameters = (*function.node.params.posonly_params, *function.node.params.params, *function.node.params.kwonly_params)
+    parameters = (
+        *function.node.params.posonly_params,
+        *function.node.params.params,
+        *function.node.params.kwonly_params,
+    )
     parameter = next((p for p in parameters if p.name.value in _NAMES), None)
     if parameter is None or _is_imposed(function) or {"locals", "vars"} & usage.called:
         return

@@ -187,9 +187,7 @@ class Interpreter:
         usage = self.frame.usage
         kind = kind_from_use(name, usage)
         if kind is None and not is_made_tensor(name, usage):
-            if value.places and given_as_tensor(name, usage):
-                kind = Kind.TENSOR
-            elif is_collated_tensor(name, value, usage):
+            if (value.places and given_as_tensor(name, usage)) or is_collated_tensor(name, value, usage):
                 kind = Kind.TENSOR
         if goes_into_module(name, usage, lambda called: self.held(called, env)):
             return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
@@ -332,7 +330,13 @@ def forget_below(name: str, env: Env) -> None:
 def _is_test_path(path: str) -> bool:
     parts = path.replace("\\", "/").split("/")
     last = parts[-1]
-    return last.startswith("test_") or last.endswith("_test.py") or last == "conftest.py" or "tests" in parts[:-1] or "test" in parts[:-1]
+    return (
+        last.startswith("test_")
+        or last.endswith("_test.py")
+        or last == "conftest.py"
+        or "tests" in parts[:-1]
+        or "test" in parts[:-1]
+    )
 
 
 def key_of(node: cst.CSTNode) -> str | None:

@@ -33,9 +33,22 @@ from torchlint.placement.values import (
 _CONVERSIONS = frozenset(["float", "int", "bool", "complex"])
 _TO_TEXT = frozenset(["print", "str", "repr", "format"])
 _NUMPY_NUMBERS = frozenset(
-    "mean sum max min std var median prod any all argmax argmin dot allclose array_equal count_nonzero percentile".split()
+    "mean sum max min std var median prod any all argmax argmin dot allclose array_equal count_nonzero"
+    " percentile".split()
 )
-_CLOCKS = frozenset(["time.time", "time.perf_counter", "time.monotonic", "time.process_time", "timeit.default_timer", "time.perf_counter_ns", "time.time_ns", "datetime.datetime.now", "datetime.datetime.utcnow"])
+_CLOCKS = frozenset(
+    [
+        "time.time",
+        "time.perf_counter",
+        "time.monotonic",
+        "time.process_time",
+        "timeit.default_timer",
+        "time.perf_counter_ns",
+        "time.time_ns",
+        "datetime.datetime.now",
+        "datetime.datetime.utcnow",
+    ]
+)
 
 
 def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
@@ -51,12 +64,29 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     if name in _TO_TEXT:
         for operand in given:
             emit_sync(run, operand.node, f"{name}()", operand.value, hidden=True)
-        return Value(Kind.STRING, first.places if first.kind is Kind.DEVICE else (), facts=frozenset({"device type", "device text"}) if first.kind is Kind.DEVICE else frozenset())
+        return Value(
+            Kind.STRING,
+            first.places if first.kind is Kind.DEVICE else (),
+            facts=frozenset({"device type", "device text"}) if first.kind is Kind.DEVICE else frozenset(),
+        )
     if name == "range":
         for operand in given:
             demand(run, operand.value)
         return sequence(element=NUMBER).but(tests=frozenset().union(*(o.value.tests for o in given)))
-    if name in ("len", "isinstance", "hasattr", "id", "type", "hash", "callable", "ord", "round", "abs", "pow", "divmod"):
+    if name in (
+        "len",
+        "isinstance",
+        "hasattr",
+        "id",
+        "type",
+        "hash",
+        "callable",
+        "ord",
+        "round",
+        "abs",
+        "pow",
+        "divmod",
+    ):
         if name in ("round", "abs") and first.kind is Kind.TENSOR:
             return first
         return Value(Kind.NUMBER, tests=first.tests)
@@ -77,7 +107,7 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     if name in ("sum", "max", "min"):
         return _reduced(run, name, node, given, first)
     if name == "dict":
-        keys = {k: v for k, v in arguments.values().items()}
+        keys = dict(arguments.values().items())
         element: Value | None = None
         for value in keys.values():
             element = value if element is None else join(element, value)
@@ -165,10 +195,33 @@ def library_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     if name in ("collections.OrderedDict", "collections.defaultdict"):
         return Value(Kind.MAPPING)
     if name == "collections.deque":
-        return sequence(element=element_of(arguments.positional[0].value)) if arguments.positional else Value(Kind.SEQUENCE)
+        return (
+            sequence(element=element_of(arguments.positional[0].value))
+            if arguments.positional
+            else Value(Kind.SEQUENCE)
+        )
     if name == "functools.partial":
         return UNKNOWN
-    if root in ("os", "sys", "re", "json", "pathlib", "logging", "datetime", "csv", "argparse", "time", "glob", "shutil", "warnings", "matplotlib", "PIL", "cv2", "pandas", "sklearn"):
+    if root in (
+        "os",
+        "sys",
+        "re",
+        "json",
+        "pathlib",
+        "logging",
+        "datetime",
+        "csv",
+        "argparse",
+        "time",
+        "glob",
+        "shutil",
+        "warnings",
+        "matplotlib",
+        "PIL",
+        "cv2",
+        "pandas",
+        "sklearn",
+    ):
         return _host_library(run, root, arguments)
     return framework_call(run, name, node, arguments, env)
 
@@ -216,7 +269,9 @@ def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Ar
 
 def batch_of(run: Interpreter, dataset: Value, arguments: Arguments, node: cst.Call) -> Value | None:
     """What a DataLoader over a dataset yields, where that is known."""
-    if arguments.find("collate_fn") is not None or arguments.find("batch_sampler") is not None and dataset.element is None:
+    if arguments.find("collate_fn") is not None or (
+        arguments.find("batch_sampler") is not None and dataset.element is None
+    ):
         return None
     if run.scene.default_device:
         return None
@@ -243,7 +298,11 @@ def _batched(value: Value, node: cst.Call) -> Value:
         return sequence(tuple(_batched(i, node) for i in value.items))
     if value.kind is Kind.MAPPING:
         keys = {k: _batched(v, node) for k, v in value.keys.items()} if value.keys else None
-        return Value(Kind.MAPPING, keys=keys, element=_batched(value.element, node) if value.element is not None else None)
+        return Value(
+            Kind.MAPPING,
+            keys=keys,
+            element=_batched(value.element, node) if value.element is not None else None,
+        )
     return UNKNOWN
 
 

@@ -58,7 +58,24 @@ from torchlint.placement.values import (
 if TYPE_CHECKING:
     from torchlint.placement.torch_api import Binding
 
-_MOVES = frozenset(["to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "half", "float", "double", "bfloat16", "type", "type_as", "to_empty"])
+_MOVES = frozenset(
+    [
+        "to",
+        "cuda",
+        "cpu",
+        "xpu",
+        "npu",
+        "hpu",
+        "mps",
+        "half",
+        "float",
+        "double",
+        "bfloat16",
+        "type",
+        "type_as",
+        "to_empty",
+    ]
+)
 #: Methods that convert, for which a `Move` is worth its event only where the result is dropped.
 _CASTS = frozenset(["long", "int", "bool", "short", "char", "byte", "cfloat", "cdouble"])
 _PLACING = frozenset(["to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "to_empty"])
@@ -156,7 +173,13 @@ def _register_modules(run: Interpreter, owner: Class, arguments: Arguments) -> V
 
 
 def _own_method(receiver: Value, name: str) -> Function | None:
-    if isinstance(receiver.ref, Class) and receiver.kind in (Kind.MODULE, Kind.OBJECT, Kind.OPTIMIZER, Kind.CLASS, Kind.DATASET):
+    if isinstance(receiver.ref, Class) and receiver.kind in (
+        Kind.MODULE,
+        Kind.OBJECT,
+        Kind.OPTIMIZER,
+        Kind.CLASS,
+        Kind.DATASET,
+    ):
         cls: Class = receiver.ref
         if name in cls.attributes and name not in cls.methods:
             return None
@@ -244,7 +267,12 @@ def _is_copied(receiver: cst.BaseExpression, value: Value) -> bool:
 def _copied_before(run: Interpreter, node: cst.CSTNode) -> None:
     """`x.cpu().numpy()`: what comes after tells that a tensor was copied, though `x` itself is not known."""
     event = run.events.get((Move, node))
-    if isinstance(event, Move) and event.value.kind is Kind.UNKNOWN and _all_host(event.target) and not event.non_blocking:
+    if (
+        isinstance(event, Move)
+        and event.value.kind is Kind.UNKNOWN
+        and _all_host(event.target)
+        and not event.non_blocking
+    ):
         emit_sync(run, node, "cpu", event.value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED))
 
 
@@ -296,7 +324,9 @@ def _target(
     return device_places(run, given, node, sure="device" in arguments.named), dtype
 
 
-def _type_target(run: Interpreter, node: cst.Call, arguments: Arguments) -> tuple[tuple[Alternative, ...] | None, str | None]:
+def _type_target(
+    run: Interpreter, node: cst.Call, arguments: Arguments
+) -> tuple[tuple[Alternative, ...] | None, str | None]:
     kind = arguments.value("dtype", 0)
     if kind is None:
         return None, None
@@ -403,7 +433,20 @@ def _general_method(
     if not torch_api.is_method(name):
         return UNKNOWN
     if name in _CASTS and run.move_uses.get(node) is Use.DROPPED:
-        run.emit(Move(node, run.scene, name, func.value, value, value, False, dtype=name, use=Use.DROPPED, row=run.rows.get(node)))
+        run.emit(
+            Move(
+                node,
+                run.scene,
+                name,
+                func.value,
+                value,
+                value,
+                False,
+                dtype=name,
+                use=Use.DROPPED,
+                row=run.rows.get(node),
+            )
+        )
     overloads = torch_api.method_overloads(name)
     operands, scalars, binding = bound_operands(run, name, overloads, arguments)
     for operand in scalars:
@@ -423,7 +466,13 @@ def _general_method(
         source = arguments.value("src", 0)
         if value.on_host and source is not None and _is_non_blocking(name, arguments):
             return _copied_into(run, node, func, value, source, env)
-        if source is not None and source.kind is Kind.TENSOR and value.on_host and source.places and not source.may_be_on_host:
+        if (
+            source is not None
+            and source.kind is Kind.TENSOR
+            and value.on_host
+            and source.places
+            and not source.may_be_on_host
+        ):
             emit_sync(run, node, "copy_", source, hidden=True)
         return value
     if name in ("expand_as", "view_as", "reshape_as"):
@@ -437,7 +486,21 @@ def _general_method(
     facts = frozenset(f for f in (mixed.facts | value.facts) - _LOSSY if not f.startswith("like:"))
     if name in ("mean", "sum") and not arguments.positional and not arguments.named:
         facts |= {"loss"}
-    if name in ("bool", "isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or", "eq", "ne", "gt", "lt", "ge", "le"):
+    if name in (
+        "bool",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "logical_not",
+        "logical_and",
+        "logical_or",
+        "eq",
+        "ne",
+        "gt",
+        "lt",
+        "ge",
+        "le",
+    ):
         facts |= {"mask"}
     if name in _WITHOUT_GRADIENT:
         facts = facts - {"grad"} | {"cut"}
@@ -575,7 +638,9 @@ def _scaler_method(
     if name == "scale":
         given = arguments.value("outputs", 0) or UNKNOWN
         scaled = frozenset() if "off" in value.facts else frozenset({"scaled"})
-        return given.but(kind=Kind.TENSOR, facts=given.facts | scaled, certainty=min(given.certainty, Certainty.INFERRED))
+        return given.but(
+            kind=Kind.TENSOR, facts=given.facts | scaled, certainty=min(given.certainty, Certainty.INFERRED)
+        )
     if name == "get_scale":
         emit_sync(run, node, "get_scale", Value(Kind.TENSOR, certainty=value.certainty), hidden=True)
     if name in ("get_scale", "state_dict"):
@@ -599,12 +664,21 @@ def _sequence_method(
             old = value.element
             grown = value.but(element=given if old is None else join(old, given), items=None)
             env[key] = grown
-            if "." in key and run.frame.function is not None and run.frame.function.owner is not None and key.startswith(f"{run.frame.self_name}."):
+            if (
+                "." in key
+                and run.frame.function is not None
+                and run.frame.function.owner is not None
+                and key.startswith(f"{run.frame.self_name}.")
+            ):
                 owner = run.frame.function.owner
                 attribute = key.split(".", 1)[1]
                 if attribute in owner.attributes:
                     owner.attributes[attribute] = grown
-                    run.emit(Attribute(node, run.scene, owner, attribute, grown, "append", arguments.positional[-1].node))
+                    run.emit(
+                        Attribute(
+                            node, run.scene, owner, attribute, grown, "append", arguments.positional[-1].node
+                        )
+                    )
         kept = arguments.positional[-1].node
         if name in _GROWING and key is not None and isinstance(kept, cst.BaseExpression):
             keep(run, node, kept, given, name, key)
@@ -645,7 +719,9 @@ def _mapping_method(
         key = dotted(func.value)
         given = arguments.positional[0].value
         if key is not None and given.kind is Kind.MAPPING:
-            env[key] = value.but(element=join(value.element, given.element) if value.element is not None else given.element)
+            env[key] = value.but(
+                element=join(value.element, given.element) if value.element is not None else given.element
+            )
     return UNKNOWN
 
 
@@ -659,7 +735,18 @@ def _owned_method(
             target, _ = _target(run, node, name, value, arguments)
             if target is not None:
                 moved = value.but(element=value.element.at(with_rank(target, 1)))
-        run.emit(Move(node, run.scene, name, func.value, value, moved, name in _PLACING, use=run.move_uses.get(node, Use.USED)))
+        run.emit(
+            Move(
+                node,
+                run.scene,
+                name,
+                func.value,
+                value,
+                moved,
+                name in _PLACING,
+                use=run.move_uses.get(node, Use.USED),
+            )
+        )
         if key is not None:
             env[key] = moved
         return moved
@@ -726,7 +813,11 @@ def _string_method(
 def _array_method(
     run: Interpreter, node: cst.Call, func: cst.Attribute, name: str, value: Value, arguments: Arguments, env: Env
 ) -> Value:
-    if name in ("item", "tolist", "mean", "sum", "max", "min", "std", "argmax", "argmin", "any", "all", "prod") and not arguments.all():
+    if (
+        name
+        in ("item", "tolist", "mean", "sum", "max", "min", "std", "argmax", "argmin", "any", "all", "prod")
+        and not arguments.all()
+    ):
         return NUMBER.at(value.places)
     return ARRAY.at(value.places)
 
@@ -737,7 +828,9 @@ def _unknown_method(
     receiver = dotted(func.value) or ""
     last = receiver.rsplit(".", 1)[-1].lower()
     if name in ("parameters", "named_parameters", "modules", "children", "named_modules", "state_dict"):
-        return _module_method(run, node, func, name, value.but(kind=Kind.MODULE, certainty=Certainty.INFERRED), arguments, env)
+        return _module_method(
+            run, node, func, name, value.but(kind=Kind.MODULE, certainty=Certainty.INFERRED), arguments, env
+        )
     if name in ("eval", "train") and len(arguments.all()) <= (name == "train"):
         switch_mode(run, name, arguments)
         return value.but(kind=Kind.MODULE, certainty=min(value.certainty, Certainty.INFERRED))
@@ -787,9 +880,11 @@ def _unknown_method(
             return _tensor_method(run, node, func, name, _as_tensor(value), arguments, env)
         return ARRAY.at(value.places if value.on_host else ())
     in_module = bool(value.places) and all(p.place.where is Where.OF_MODULE for p in value.places)
-    speaks = distinguishes_tensor(name) or in_module and speaks_of_array(name)
+    speaks = distinguishes_tensor(name) or (in_module and speaks_of_array(name))
     if speaks and not _refuted(run, receiver):
-        return _tensor_method(run, node, func, name, value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED), arguments, env)
+        return _tensor_method(
+            run, node, func, name, value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED), arguments, env
+        )
     if name == "item" and len(arguments.positional) == 0 and not _refuted(run, receiver):
         # NumPy has it, too; but what NumPy gives is known as an array or a number.
         return _read(run, node, name, value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED))
@@ -814,7 +909,8 @@ def _unknown_method(
 #: Methods that compute: what they are called on is a tensor or an array.
 _COMPUTING = frozenset(
     "sum mean max min argmax argmin abs any all norm std var median prod sqrt exp log log2 log10 pow float long int"
-    " double half eq ne gt lt ge le clamp softmax sigmoid tanh round add sub mul div squeeze view reshape flatten".split()
+    " double half eq ne gt lt ge le clamp softmax sigmoid tanh round add sub mul div squeeze view reshape"
+    " flatten".split()
 )
 
 
@@ -844,7 +940,11 @@ def _steps_optimizer(run: Interpreter, last: str, arguments: Arguments) -> bool:
     if operand.value.kind is Kind.OPTIMIZER:
         return True
     name = dotted(operand.node)
-    return name is not None and operand.value.kind is Kind.UNKNOWN and _is_optimizer(run, name, name.rsplit(".", 1)[-1].lower())
+    return (
+        name is not None
+        and operand.value.kind is Kind.UNKNOWN
+        and _is_optimizer(run, name, name.rsplit(".", 1)[-1].lower())
+    )
 
 
 def _is_scaler(run: Interpreter, receiver: str, last: str, name: str) -> bool:

@@ -50,7 +50,21 @@ def observe(module: cst.Module, path: str, project: Project | None = None) -> Ob
 
 
 #: Libraries whose arrays have methods of the same names, and other rules.
-_OTHERS = frozenset(["mxnet", "tensorflow", "paddle", "jax", "flax", "chainer", "cupy", "mindspore", "tinygrad", "keras", "oneflow"])
+_OTHERS = frozenset(
+    [
+        "mxnet",
+        "tensorflow",
+        "paddle",
+        "jax",
+        "flax",
+        "chainer",
+        "cupy",
+        "mindspore",
+        "tinygrad",
+        "keras",
+        "oneflow",
+    ]
+)
 
 
 def _is_of_another_library(run: Interpreter) -> bool:

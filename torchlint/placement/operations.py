@@ -49,7 +49,11 @@ def tensor_operands(operands: Iterable[Operand]) -> list[Operand]:
             found.append(Operand(operand.node, value.but(kind=Kind.TENSOR, certainty=inferred), operand.role))
         elif value.kind is Kind.SEQUENCE:
             inner = value.items if value.items is not None else (value.element,) if value.element is not None else ()
-            found.extend(tensor_operands(Operand(operand.node, item, operand.role) for item in inner if item is not value))
+            found.extend(
+                tensor_operands(
+                    Operand(operand.node, item, operand.role) for item in inner if item is not value
+                )
+            )
     return found
 
 
@@ -61,7 +65,7 @@ def mix(
     *,
     in_place: bool = False,
     strict: bool = False,
-    rank: int | None | str = "elementwise",
+    rank: int | str | None = "elementwise",
 ) -> Value:
     """Join tensors in one operation: emits a `Mix` where some may be on the host and others are not.
 
@@ -175,7 +179,7 @@ def _note_parameters(run: Interpreter, node: cst.CSTNode, tensors: Sequence[Oper
                         function.mixes.setdefault((first, second), node)
 
 
-def _result(tensors: Sequence[Operand], rank: int | None | str) -> Value:
+def _result(tensors: Sequence[Operand], rank: int | str | None) -> Value:
     if not tensors:
         return Value(Kind.TENSOR, (), Certainty.INFERRED)
     known = [t for t in tensors if t.value.places]
@@ -241,7 +245,10 @@ def augmented(run: Interpreter, node: cst.AugAssign, left: Value, right: Value) 
         value = right if left.kind is Kind.NUMBER else right.but(certainty=min(right.certainty, Certainty.INFERRED))
         value = value.but(facts=value.facts - {"fresh", "leaf", "parameter"})
     elif left.kind is Kind.SEQUENCE:
-        value = Value(Kind.SEQUENCE, element=join(left.element, right.element) if right.element is not None else left.element)
+        value = Value(
+            Kind.SEQUENCE,
+            element=join(left.element, right.element) if right.element is not None else left.element,
+        )
     elif left.kind is right.kind:
         value = left
     else:
@@ -284,7 +291,13 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
     keys = dict(base.keys or {})
     if key is not None:
         keys[key] = value
-    element = value if base.element is None and base.kind is not Kind.UNKNOWN else join(base.element, value) if base.element is not None else None
+    element = (
+        value
+        if base.element is None and base.kind is not Kind.UNKNOWN
+        else join(base.element, value)
+        if base.element is not None
+        else None
+    )
     env[name] = base.but(keys=keys or None, element=element, items=None if key is None else base.items)
 
 

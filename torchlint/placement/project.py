@@ -211,7 +211,9 @@ class _SourceModule:
                     self._stars.append(base)
                     continue
                 separator = "" if base.endswith(".") else "."
-                dict.__setitem__(self._run.globals, alias.asname or alias.name, api_value(f"{base}{separator}{alias.name}"))
+                dict.__setitem__(
+                    self._run.globals, alias.asname or alias.name, api_value(f"{base}{separator}{alias.name}")
+                )
         elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             first = min([statement.lineno, *(d.lineno for d in statement.decorator_list)])
             self._index.setdefault(statement.name, []).append((first, statement.end_lineno or first))

@@ -15,8 +15,9 @@ SELDOM = frozenset(["periodic", "first", "rare", "debug", "inference"])
 class Scene(NamedTuple):
     """The circumstances of an event.
 
-    role: `script`, `function`, `init` (`__init__`, or a method that only it calls), `forward`, `loss`, `step` (holds a backward, or a
-        training_step), `evaluation`, `data` (Dataset, Sampler, collate, transform), `optimizer` (its step), `test`.
+    role: `script`, `function`, `init` (`__init__`, or a method that only it calls), `forward`, `loss`, `step`
+        (holds a backward, or a training_step), `evaluation`, `data` (Dataset, Sampler, collate, transform),
+        `optimizer` (its step), `test`.
     function: the innermost function's node; owner: its Class, if any.
     loops: the loops around it, outermost first; hot: the innermost one that counts holds a backward.
     stepwise: it is part of what runs for every batch: the hot loop and small loops within it, or a function that is
@@ -25,11 +26,13 @@ class Scene(NamedTuple):
     evaluating: a model was switched to evaluation.
     tests: what the conditions around it say (see Value.tests), and "rare" where the code is left or went wrong.
     conditions: the conditions around it, as (text, truth).
-    no_grad: gradients are off; autocast: the device type of the autocast region around, `unknown`, or empty outside of one;
+    no_grad: gradients are off; autocast: the device type of the autocast region around, `unknown`, or empty outside
+        of one;
         default_device: the code set one.
     device_aware: the function reads or chooses devices, or code that trains reaches it, so that it is written for
         tensors on any device. host_only: the file trains and never speaks of a device.
-    caught: inside a `try` whose handlers go on. expects_error: what stands here is there to fail (`with pytest.raises(…)`).
+    caught: inside a `try` whose handlers go on. expects_error: what stands here is there to fail (`with
+        pytest.raises(…)`).
     """
 
     role: str = "script"

@@ -275,7 +275,9 @@ def with_(run: Interpreter, node: cst.With, env: Env) -> Outcome | None:
 
 _NOW_AND_THEN = frozenset(["periodic"])
 _WENT_WRONG = frozenset(["rare"])
-_EXPECTING = frozenset(["raises", "assertRaises", "assertRaisesRegex", "warns", "assertWarns", "assertWarnsRegex", "suppress"])
+_EXPECTING = frozenset(
+    ["raises", "assertRaises", "assertRaisesRegex", "warns", "assertWarns", "assertWarnsRegex", "suppress"]
+)
 
 
 def _expects_error(context: cst.BaseExpression) -> bool:
@@ -522,9 +524,12 @@ def _unpack(run: Interpreter, target: cst.CSTNode, value: Value, env: Env) -> No
         note_positions(run, value)
     starred = next((i for i, e in enumerate(elements) if type(e) is cst.StarredElement), None)
     for position, element in enumerate(elements):
-        if value.items is not None and starred is None and len(value.items) == len(elements):
-            part = value.items[position]
-        elif value.items is not None and starred is not None and position < starred and position < len(value.items):
+        if (value.items is not None and starred is None and len(value.items) == len(elements)) or (
+            value.items is not None
+            and starred is not None
+            and position < starred
+            and position < len(value.items)
+        ):
             part = value.items[position]
         elif value.items is not None and starred is not None and position > starred:
             part = value.items[position - len(elements)] if len(value.items) >= len(elements) - 1 else element_of(value)
@@ -532,4 +537,10 @@ def _unpack(run: Interpreter, target: cst.CSTNode, value: Value, env: Env) -> No
             part = Value(Kind.UNKNOWN, facts=frozenset({"collated"}))
         else:
             part = element_of(value)
-        bind(run, element if type(element) is cst.StarredElement else element.value, part if type(element) is not cst.StarredElement else value, env, None)
+        bind(
+            run,
+            element if type(element) is cst.StarredElement else element.value,
+            part if type(element) is not cst.StarredElement else value,
+            env,
+            None,
+        )

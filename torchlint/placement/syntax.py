@@ -31,7 +31,9 @@ class _SemanticFields(dict[type, tuple[str, ...]]):
         return fields
 
 
-_WORDS = frozenset([cst.Integer, cst.Float, cst.Imaginary, cst.SimpleString, cst.Pass, cst.Break, cst.Continue, cst.Comment])
+_WORDS = frozenset(
+    [cst.Integer, cst.Float, cst.Imaginary, cst.SimpleString, cst.Pass, cst.Break, cst.Continue, cst.Comment]
+)
 _FIELDS = _SemanticFields()
 #: The fields of a node type that hold code, in order.
 semantic_fields: Callable[[type], tuple[str, ...]] = _FIELDS.__getitem__

@@ -155,7 +155,8 @@ def _generator(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
 
 
 @_api(
-    "torch.cuda.is_available", "torch.backends.mps.is_available", "torch.backends.mps.is_built", "torch.xpu.is_available",
+    "torch.cuda.is_available", "torch.backends.mps.is_available", "torch.backends.mps.is_built",
+    "torch.xpu.is_available",
     "torch.mps.is_available", "torch.accelerator.is_available", "torch.cuda.device_count", "torch.cuda.is_initialized",
     "torch.mps.device_count", "torch.xpu.device_count", "torch.accelerator.device_count", "torch.hpu.is_available",
     "torch.npu.is_available", "torch.backends.cuda.is_built", "torch.cuda.is_bf16_supported", "torch.cuda._is_compiled",
@@ -189,7 +190,14 @@ def _empty_cache(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     return UNKNOWN
 
 
-@_api("torch.cuda.Event", "torch.Event", "torch.mps.event.Event", "torch.xpu.Event", "torch.profiler.profile", "torch.autograd.profiler.profile")
+@_api(
+    "torch.cuda.Event",
+    "torch.Event",
+    "torch.mps.event.Event",
+    "torch.xpu.Event",
+    "torch.profiler.profile",
+    "torch.autograd.profiler.profile",
+)
 def _measures(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     run.emit(Clock(node, run.scene, name))
     if name.startswith(("torch.cuda", "torch.mps", "torch.xpu")):
@@ -224,13 +232,21 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
         if name in _SIZED or name == "torch.arange":
             demand(run, operand.value)
     device = arguments.find("device")
-    data = arguments.value("data", 0) if name in torch_api.FOLLOWS_DATA or name in torch_api.IGNORES_DEFAULT_DEVICE else None
+    data = (
+        arguments.value("data", 0)
+        if name in torch_api.FOLLOWS_DATA or name in torch_api.IGNORES_DEFAULT_DEVICE
+        else None
+    )
     rank = _rank_of_creation(name, node, arguments)
     mapped = _from_mapping(arguments)
     if device is not None and device.value.kind is not Kind.NONE:
         places, why = with_rank(device_places(run, device, node), rank), "explicit"
     elif mapped is not None:
-        places = with_rank(device_places(run, Operand(node, mapped), node), rank) if mapped.kind is not Kind.UNKNOWN else ()
+        places = (
+            with_rank(device_places(run, Operand(node, mapped), node), rank)
+            if mapped.kind is not Kind.UNKNOWN
+            else ()
+        )
         why = "explicit"
     elif arguments.may_have("device") or arguments.find("out") is not None:
         out = arguments.value("out")
@@ -250,9 +266,9 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
         if arguments.find("generator") is not None:
             why = "generator"
             generator = arguments.value("generator")
-            if generator is not None and generator.places and not generator.on_host:
-                places = ()
-            elif generator is not None and generator.kind is not Kind.GENERATOR:
+            if (generator is not None and generator.places and not generator.on_host) or (
+                generator is not None and generator.kind is not Kind.GENERATOR
+            ):
                 places = ()
     facts: frozenset[str] = frozenset()
     wants_grad = arguments.find("requires_grad")
@@ -262,7 +278,7 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
     if pinned is not None and words(pinned.node) != "False":
         facts |= {"pinned"}
     dtype = arguments.value("dtype")
-    if dtype is not None and dtype.name == "bool" or name == "torch.BoolTensor":
+    if (dtype is not None and dtype.name == "bool") or name == "torch.BoolTensor":
         facts |= {"mask"}
     value = Value(Kind.TENSOR, places, facts=facts)
     nearby = _nearby(run, env) if value.on_host else ()
@@ -285,7 +301,7 @@ def _nearby(run: Interpreter, env: Env) -> tuple[tuple[str, Value], ...]:
         found += [(name, value) for name, value in outer.items() if value.kind is Kind.DEVICE and value.places]
     if function is not None and function.owner is not None and run.frame.self_name:
         for name, value in function.owner.attributes.items():
-            if value.kind is Kind.DEVICE or value.kind is Kind.TENSOR and name in function.owner.registered:
+            if value.kind is Kind.DEVICE or (value.kind is Kind.TENSOR and name in function.owner.registered):
                 found.append((f"{run.frame.self_name}.{name}", value))
     return tuple(found[:20])
 
@@ -327,7 +343,15 @@ def _rank_of_creation(name: str, node: cst.Call, arguments: Arguments) -> int | 
     return 1
 
 
-@_api("torch.zeros_like", "torch.ones_like", "torch.empty_like", "torch.full_like", "torch.rand_like", "torch.randn_like", "torch.randint_like")
+@_api(
+    "torch.zeros_like",
+    "torch.ones_like",
+    "torch.empty_like",
+    "torch.full_like",
+    "torch.rand_like",
+    "torch.randn_like",
+    "torch.randint_like",
+)
 def _like(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     template = arguments.value("input", torch_api.FOLLOWS_TEMPLATE.get(name, 0)) or UNKNOWN
     device = arguments.find("device")
@@ -388,8 +412,22 @@ def _build_module(run: Interpreter, name: str, node: cst.Call, arguments: Argume
     if name in torch_api.LOSSES:
         weight = arguments.value("weight", 0) if name in _WEIGHTED else None
         weight = arguments.value("pos_weight") or weight
-        run.emit(Build(node, run.scene, "loss", name, weight or UNKNOWN, tuple(arguments.positional), arguments.values()))
-        places = tuple(p._replace(origin=p.origin or node) for p in weight.places) if weight is not None and weight.kind is Kind.TENSOR else ()
+        run.emit(
+            Build(
+                node,
+                run.scene,
+                "loss",
+                name,
+                weight or UNKNOWN,
+                tuple(arguments.positional),
+                arguments.values(),
+            )
+        )
+        places = (
+            tuple(p._replace(origin=p.origin or node) for p in weight.places)
+            if weight is not None and weight.kind is Kind.TENSOR
+            else ()
+        )
         facts = frozenset({"loss module", "state"}) if places else frozenset({"loss module"})
         return Value(Kind.MODULE, places, name=name, facts=facts)
     if (name not in torch_api.ACCEPTS_DEVICE and name not in _RECURRENT) or words(node).endswith("affine=False)"):
@@ -406,7 +444,9 @@ _WEIGHTED = frozenset(
 )
 
 
-def _birthplace(run: Interpreter, node: cst.Call, arguments: Arguments, device: Operand | None) -> tuple[Alternative, ...]:
+def _birthplace(
+    run: Interpreter, node: cst.Call, arguments: Arguments, device: Operand | None
+) -> tuple[Alternative, ...]:
     if device is not None and device.value.kind is not Kind.NONE:
         return device_places(run, device, node)
     if arguments.may_have("device") or _from_mapping(arguments) is not None:
@@ -423,7 +463,13 @@ def _container(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
     for operand in [*arguments.positional, *arguments.starred]:
         value = operand.value
         if value.kind in (Kind.SEQUENCE, Kind.MAPPING):
-            inner.extend(value.items if value.items is not None else [element_of(value)] if value.kind is Kind.SEQUENCE else [value.element or UNKNOWN])
+            inner.extend(
+                value.items
+                if value.items is not None
+                else [element_of(value)]
+                if value.kind is Kind.SEQUENCE
+                else [value.element or UNKNOWN]
+            )
         else:
             inner.append(value)
     places: tuple[Alternative, ...] = ()
@@ -442,10 +488,22 @@ def _container(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
 def _wrap(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
     inner = arguments.value("module", 0) or UNKNOWN
     run.emit(Wrap(node, run.scene, name, inner, arguments.values()))
-    return Value(Kind.MODULE, tuple(p for p in inner.places if not p.place.is_host), inner.certainty, ref=inner.ref, facts=inner.facts | {"wrapped"})
+    return Value(
+        Kind.MODULE,
+        tuple(p for p in inner.places if not p.place.is_host),
+        inner.certainty,
+        ref=inner.ref,
+        facts=inner.facts | {"wrapped"},
+    )
 
 
-@_api("torch.compile", "torch.jit.script", "torch.jit.trace", "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "torch.fx.symbolic_trace")
+@_api(
+    "torch.compile",
+    "torch.jit.script",
+    "torch.jit.trace",
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+    "torch.fx.symbolic_trace",
+)
 def _compile(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     inner = arguments.value("model", 0) or arguments.value("obj", 0) or UNKNOWN
     run.emit(Wrap(node, run.scene, name, inner, arguments.values()))
@@ -474,7 +532,12 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
     operands = [o for o in given if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)]
     if "wrapped" in module.facts:
         places = tuple(p for p in module.places if not p.place.is_host)
-        return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts | ({"assumed"} if not places else frozenset()))
+        return Value(
+            Kind.UNKNOWN,
+            places,
+            Certainty.INFERRED,
+            facts=facts | ({"assumed"} if not places else frozenset()),
+        )
     me = Operand(node.func, module, "module")
     strict = name in torch_api.ACCEPTS_DEVICE
     api = name.rsplit(".", 1)[-1] or "forward"
@@ -482,14 +545,26 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
     places = result.places
     if not known:
         # Nobody knows what comes back; what does, lives where the Module is.
-        places = tuple(p for p in module.places if not p.place.is_host) or tuple(p for p in places if not p.place.is_host)
+        places = tuple(p for p in module.places if not p.place.is_host) or tuple(
+            p for p in places if not p.place.is_host
+        )
         more = facts if module.places else facts | {"assumed"}
-        return Value(Kind.UNKNOWN, tuple(p._replace(rank=None) for p in places), min(Certainty.INFERRED, module.certainty), facts=more)
+        return Value(
+            Kind.UNKNOWN,
+            tuple(p._replace(rank=None) for p in places),
+            min(Certainty.INFERRED, module.certainty),
+            facts=more,
+        )
     inputs = [o.value for o in operands if o.value.kind is Kind.TENSOR]
     if not module.places and not inputs:
         return Value(Kind.TENSOR, (), Certainty.INFERRED, facts=facts)
     value = Value(Kind.TENSOR, places, result.certainty, facts=facts | result.facts)
-    if overloads[0].result is torch_api.Result.TENSORS or name in ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN", "torch.nn.MultiheadAttention"):
+    if overloads[0].result is torch_api.Result.TENSORS or name in (
+        "torch.nn.LSTM",
+        "torch.nn.GRU",
+        "torch.nn.RNN",
+        "torch.nn.MultiheadAttention",
+    ):
         arity = overloads[0].arity or 2
         state = sequence((value, value)) if name == "torch.nn.LSTM" else value
         return sequence((value, state)) if arity == 2 else sequence((value,) * arity)
@@ -504,7 +579,13 @@ def _tensor_input(operand: Operand) -> Operand:
 # ---------------------------------------------------------------------- contexts, loading, protocols
 
 
-@_api("torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad")
+@_api(
+    "torch.no_grad",
+    "torch.inference_mode",
+    "torch.enable_grad",
+    "torch.autograd.no_grad",
+    "torch.autograd.grad_mode.no_grad",
+)
 def _grad_mode(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     return Value(Kind.CONTEXT, name=name.rsplit(".", 1)[-1])
 
@@ -516,7 +597,14 @@ def _set_grad(run: Interpreter, name: str, node: cst.Call, arguments: Arguments,
     return Value(Kind.CONTEXT, name="no_grad" if off else "set_grad_enabled")
 
 
-@_api("torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.cuda.amp.autocast_mode.autocast")
+@_api(
+    "torch.autocast",
+    "torch.amp.autocast",
+    "torch.amp.autocast_mode.autocast",
+    "torch.cuda.amp.autocast",
+    "torch.cpu.amp.autocast",
+    "torch.cuda.amp.autocast_mode.autocast",
+)
 def _autocast(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     vendor = name.startswith(("torch.cuda.", "torch.cpu."))
     device = None if vendor else arguments.find("device_type", 0)
@@ -564,7 +652,14 @@ def _misplaced(vendor: bool, device: Operand | None, enabled: Operand | None, ar
     return "bool" if words(device.node) in ("True", "False") else ""
 
 
-@_api("torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.cpu.amp.GradScaler", "torch.amp.grad_scaler.GradScaler", "torch.GradScaler", "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler")
+@_api(
+    "torch.cuda.amp.GradScaler",
+    "torch.amp.GradScaler",
+    "torch.cpu.amp.GradScaler",
+    "torch.amp.grad_scaler.GradScaler",
+    "torch.GradScaler",
+    "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
+)
 def _grad_scaler(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     enabled = arguments.find("enabled", 4 if name.startswith(("torch.cuda.", "torch.cpu.")) else 5)
     text = "True" if enabled is None else words(enabled.node)
@@ -598,7 +693,11 @@ def _loader(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, e
         run.emit(Pin(node, run.scene, dataset), "loader")
     element = batch_of(run, dataset, arguments, node)
     own = not {"collate_fn", "batch_sampler"} & arguments.named.keys() and not arguments.may_have("collate_fn")
-    facts = frozenset({"collates"}) if own and dataset.kind is not Kind.OWNED and len(arguments.positional) < 7 else NO_FACTS
+    facts = (
+        frozenset({"collates"})
+        if own and dataset.kind is not Kind.OWNED and len(arguments.positional) < 7
+        else NO_FACTS
+    )
     return Value(Kind.LOADER, element=element, ref=dataset.ref, facts=facts)
 
 
@@ -618,7 +717,12 @@ def _random_split(run: Interpreter, name: str, node: cst.Call, arguments: Argume
     return sequence(element=arguments.value("dataset", 0) or UNKNOWN)
 
 
-@_api("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm", "torch.nn.utils.get_total_norm")
+@_api(
+    "torch.nn.utils.clip_grad_norm_",
+    "torch.nn.utils.clip_grad_value_",
+    "torch.nn.utils.clip_grad_norm",
+    "torch.nn.utils.get_total_norm",
+)
 def _clip(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     run.emit(GradUse(node, run.scene, name.rsplit(".", 1)[-1]))
     if "value" in name:
@@ -643,7 +747,14 @@ def _grad(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     return sequence(element=Value(Kind.TENSOR, inner.places, Certainty.INFERRED))
 
 
-@_api("torch.is_tensor", "torch.is_floating_point", "torch.is_complex", "torch.numel", "torch.is_storage", "torch.is_grad_enabled")
+@_api(
+    "torch.is_tensor",
+    "torch.is_floating_point",
+    "torch.is_complex",
+    "torch.numel",
+    "torch.is_storage",
+    "torch.is_grad_enabled",
+)
 def _asks(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     return NUMBER
 
@@ -659,7 +770,14 @@ def _save(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     return UNKNOWN
 
 
-@_api("torch.manual_seed", "torch.seed", "torch.set_num_threads", "torch.set_printoptions", "torch.use_deterministic_algorithms", "torch.set_float32_matmul_precision")
+@_api(
+    "torch.manual_seed",
+    "torch.seed",
+    "torch.set_num_threads",
+    "torch.set_printoptions",
+    "torch.use_deterministic_algorithms",
+    "torch.set_float32_matmul_precision",
+)
 def _nothing(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     return UNKNOWN
 
@@ -703,11 +821,20 @@ def bound_operands(
         given = bound_operands(run, name, overloads, rest)
         return [*given[0], arguments.named["out"]], given[1], given[2]
     if binding is None:
-        return [o for o in arguments.positional if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)] if not overloads else [], [], None
+        return (
+            [o for o in arguments.positional if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)]
+            if not overloads
+            else [],
+            [],
+            None,
+        )
     exempt = {*torch_api.ON_CPU.get(name, ()), *torch_api.CPU_ALLOWED.get(name, ())}
     operands: list[Operand] = []
     scalars: list[Operand] = []
-    pairs = [*zip(binding.positional, arguments.positional), *((binding.keywords[k], o) for k, o in arguments.named.items())]
+    pairs = [
+        *zip(binding.positional, arguments.positional),
+        *((binding.keywords[k], o) for k, o in arguments.named.items()),
+    ]
     for parameter, operand in pairs:
         if parameter.kind.is_tensor:
             operand = _surely_tensor(name, parameter, operand)
@@ -723,9 +850,13 @@ def bound_operands(
 
 
 #: Parameters that take no number, whatever the function (`value` of `fill_` and `masked_fill` may be one).
-_TENSORS_ONLY = frozenset("input weight mask index mat2 tensors target tensor1 tensor2 vec vec2 batch2 query key".split())
+_TENSORS_ONLY = frozenset(
+    "input weight mask index mat2 tensors target tensor1 tensor2 vec vec2 batch2 query key".split()
+)
 #: Functions that take a number for their first operand, too.
-_NUMBERS_FIRST = frozenset("torch.pow torch.float_power torch.where torch.xlogy torch.special.xlogy torch.result_type".split())
+_NUMBERS_FIRST = frozenset(
+    "torch.pow torch.float_power torch.where torch.xlogy torch.special.xlogy torch.result_type".split()
+)
 
 
 def _surely_tensor(name: str, parameter: Parameter, operand: Operand) -> Operand:
@@ -752,7 +883,7 @@ def _element_tensor(value: Value) -> Value:
 def _is_tensor(value: Value) -> bool | None:
     if value.kind is Kind.TENSOR:
         return True
-    return None if value.kind is Kind.UNKNOWN else value.kind is Kind.SEQUENCE and None or False
+    return None if value.kind is Kind.UNKNOWN else (value.kind is Kind.SEQUENCE and None) or False
 
 
 def _refused_by_autocast(run: Interpreter, name: str, node: cst.Call) -> None:
@@ -793,14 +924,43 @@ def _operation(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
     facts = result.facts
     if binding is not None and binding.rank is torch_api.Rank.ZERO:
         facts |= {"loss"}
-    if "loss" in last or last in ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss"):
+    if "loss" in last or last in (
+        "cross_entropy",
+        "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+        "mse_loss",
+    ):
         facts |= {"loss", "grad"}
-    if last in ("isnan", "isinf", "isfinite", "logical_and", "logical_or", "logical_not", "eq", "ne", "gt", "lt", "ge", "le", "isin"):
+    if last in (
+        "isnan",
+        "isinf",
+        "isfinite",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+        "eq",
+        "ne",
+        "gt",
+        "lt",
+        "ge",
+        "le",
+        "isin",
+    ):
         facts |= {"mask"}
     return result_of(binding, result.but(facts=facts))
 
 
-_JOINING = frozenset(["torch.cat", "torch.stack", "torch.concat", "torch.concatenate", "torch.vstack", "torch.hstack", "torch.dstack"])
+_JOINING = frozenset(
+    [
+        "torch.cat",
+        "torch.stack",
+        "torch.concat",
+        "torch.concatenate",
+        "torch.vstack",
+        "torch.hstack",
+        "torch.dstack",
+    ]
+)
 
 
 #: Functions that take 0-dim tensors from the host although torch does not call them elementwise.
@@ -814,7 +974,7 @@ def is_strict(last: str, binding: Binding | None) -> bool:
     return not binding.overload.elementwise
 
 
-def _rank_of_operation(name: str, operands: Sequence[Operand], binding: Binding | None) -> int | None | str:
+def _rank_of_operation(name: str, operands: Sequence[Operand], binding: Binding | None) -> int | str | None:
     if name in _JOINING:
         return 1
     known = binding.rank if binding is not None else None

@@ -12,7 +12,16 @@ from torchlint.placement.syntax import assigned_names, dotted, integer, semantic
 
 #: Iterating over these goes through the parts of a model, not through batches.
 _PARTS_OF_A_MODEL = frozenset(
-    ["parameters", "named_parameters", "modules", "named_modules", "children", "named_children", "param_groups", "buffers"]
+    [
+        "parameters",
+        "named_parameters",
+        "modules",
+        "named_modules",
+        "children",
+        "named_children",
+        "param_groups",
+        "buffers",
+    ]
 )
 #: Attributes that speak of devices, or of a framework that does.
 _OF_DEVICES = frozenset(
@@ -47,8 +56,9 @@ class Usage:
     """
 
     __slots__ = (
-        "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "compared", "containers", "counters", "elements",
-        "given", "indexed", "is_generator", "iterated", "loads", "moves", "self_assigned", "torch_arguments", "trains", "unpacked",
+        "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "compared", "containers",
+        "counters", "elements", "given", "indexed", "is_generator", "iterated", "loads", "moves", "self_assigned",
+        "torch_arguments", "trains", "unpacked",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -75,11 +85,13 @@ class Usage:
 
 
 #: What a loop goes through that hands out pairs of other things than the parts of a batch.
-_PAIRS = re.compile(r"\b(zip|items|named_\w+|range|product|combinations|pairwise|walk|split|listdir|readlines|groupby)\(")
+_PAIRS = re.compile(
+    r"\b(zip|items|named_\w+|range|product|combinations|pairwise|walk|split|listdir|readlines|groupby)\("
+)
 
 
 def _note_batch(loop: cst.For, scope: Usage) -> None:
-    """Note the names under which a loop has the parts of a batch: `for x, y in loader`, `for i, (x, y) in enumerate(…)`."""
+    """Note the names of a batch's parts in a loop: `for x, y in loader`, `for i, (x, y) in enumerate(…)`."""
     if _PAIRS.search(words(loop.iter)):
         return
     target = loop.target

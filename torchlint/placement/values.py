@@ -166,8 +166,8 @@ class Value:
         modulo     a number that `%` gave
         clock      a number read off a clock, or computed from one
     tests: what its truth says of the run: "accelerator", "no-accelerator", "periodic" (now and then), "between"
-        (most of the time), "first" (once), "later" (but once), "training", "inference", "debug", "flag"; "several" beside them where
-        more than one of them had to hold.
+        (most of the time), "first" (once), "later" (but once), "training", "inference", "debug", "flag"; "several"
+        beside them where more than one of them had to hold.
     """
 
     __slots__ = ("certainty", "element", "facts", "items", "keys", "kind", "name", "places", "ref", "tests")
@@ -261,7 +261,7 @@ def tensor(
 
 
 def union(a: tuple[Alternative, ...], b: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
-    """The alternatives of both, at most `MOST_ALTERNATIVES`; of those off the host that differ in origin alone, the first."""
+    """The alternatives of both, at most `MOST_ALTERNATIVES`; the first of those off the host that differ in origin."""
     if a == b or not b:
         return a
     if not a:
@@ -339,7 +339,11 @@ def join(a: Value | None, b: Value | None) -> Value:
         items = tuple(join(x, y) for x, y in zip(a.items, b.items))
     elif Kind.NONE in (a.kind, b.kind):
         items = a.items or b.items
-    keys = {**a.keys, **{k: join(a.keys.get(k), v) for k, v in b.keys.items()}} if a.keys and b.keys else a.keys or b.keys
+    keys = (
+        {**a.keys, **{k: join(a.keys.get(k), v) for k, v in b.keys.items()}}
+        if a.keys and b.keys
+        else a.keys or b.keys
+    )
     # Where a number was read is no place of the tensor that it may be instead.
     reads = kind is not Kind.NUMBER and Kind.NUMBER in (a.kind, b.kind)
     places = union(*(() if reads and v.kind is Kind.NUMBER else v.places for v in (a, b)))

@@ -67,7 +67,7 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _operands(self, operator: Operator, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[Operand]:
         of = self._sim.places.of
-        for name, value in itertools.chain(zip(operator.arguments, args), kwargs.items()):  # noqa: B905
+        for name, value in itertools.chain(zip(operator.arguments, args), kwargs.items()):
             if isinstance(value, torch.Tensor):
                 yield Operand(name, value, of(value))
             elif isinstance(value, (list, tuple)):
@@ -112,7 +112,7 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _by_columns(self, func: Any, operator: Operator, args: Any, kwargs: Any) -> Any:
         """Operators over lists of tensors: the first elements belong together, then the second ones, and so on."""
-        named = list(zip(operator.arguments, args)) + list(kwargs.items())  # noqa: B905
+        named = list(zip(operator.arguments, args)) + list(kwargs.items())
         lists = [
             (n, v) for n, v in named if isinstance(v, (list, tuple)) and v and isinstance(v[0], torch.Tensor)
         ]
@@ -130,7 +130,7 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             columns.append(self._agree(operator, column))
         out = func(*args, **kwargs)
         if isinstance(out, (list, tuple)):
-            for item, place in zip(out, columns):  # noqa: B905
+            for item, place in zip(out, columns):
                 if isinstance(item, torch.Tensor) and not place.plain:
                     self._sim.places.put(item, place)
         return out

@@ -394,7 +394,7 @@ class FunctionMode(TorchFunctionMode):
         return self._call(func, args, kwargs)
 
     def _check_together(self, names: Any, tensors: Any, error: Callable[..., Exception]) -> None:
-        operands = [Operand(n, t, self._sim.places.of(t)) for n, t in zip(names, tensors)]  # noqa: B905
+        operands = [Operand(n, t, self._sim.places.of(t)) for n, t in zip(names, tensors)]
         devices = [o.place.device for o in operands]
         if len(set(devices)) == 1 or not all(o.place.firm for o in operands):
             return

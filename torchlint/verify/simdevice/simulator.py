@@ -165,7 +165,7 @@ class SimDevice(Reports):
             columns, indices = groups.setdefault(
                 (self.places.device(tensor), tensor.dtype), ([[] for _ in lists], [])
             )
-            for column, values in zip(columns, lists):  # noqa: B905
+            for column, values in zip(columns, lists):
                 if i < len(values):
                     column.append(values[i])
             indices.append(i)

@@ -206,7 +206,7 @@ class Bridge:
         if isinstance(value, tuple) and len(value) == len(names):
             return tuple(
                 self.unpack(v, n) if isinstance(n, tuple) and isinstance(v, Unknown) else v
-                for v, n in zip(value, names)  # noqa: B905
+                for v, n in zip(value, names)
             )
         return value
 
@@ -283,7 +283,7 @@ class Bridge:
             if function is enumerate and isinstance(first, Unknown):
                 return enumerate(first._elements(), *args[1:], **kwargs)
             if function is zip and any(isinstance(a, Unknown) for a in args):
-                return zip(  # noqa: B905
+                return zip(
                     *(a._elements(3 if len(args) > 1 else 400) if isinstance(a, Unknown) else a for a in args)
                 )
             if function is iter and isinstance(first, Unknown):
@@ -438,7 +438,7 @@ class Bridge:
         )
         places = [self._observer.places.of(t) for t in tensors]
         chosen = next((p.device for p in places if p.device.type != "cpu"), places[0].device)
-        there = [t for t, p in zip(tensors, places) if p.device == chosen]  # noqa: B905
+        there = [t for t, p in zip(tensors, places) if p.device == chosen]
         with self._observer.quiet():
             total: Any = sum(_one(t) for t in there)
             shape = () if _LOSSES.search(name) else next((t.shape for t in there if t.dim()), (CLASSES,))

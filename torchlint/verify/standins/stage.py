@@ -131,7 +131,7 @@ class Stage:
         with grad:
             result = target(*args, **kwargs)
             if isinstance(result, types.GeneratorType):
-                for _ in zip(range(50), result):  # noqa: B905
+                for _ in zip(range(50), result):
                     pass
             return result
 

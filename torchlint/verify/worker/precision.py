@@ -222,7 +222,7 @@ def _lost(root: torch.Tensor, leaves: list[torch.Tensor]) -> dict[str, Any]:
 
     plain, scaled = gradients(1.0), gradients(_SCALE)
     elements = lost = 0
-    for small, large in zip(plain, scaled):  # noqa: B905
+    for small, large in zip(plain, scaled):
         if small is not None and large is not None:
             elements += small.numel()
             lost += int(((small == 0) & (large != 0)).sum())
