@@ -82,6 +82,8 @@ class CreateThenMove(Rule):
         scene, value = move.scene, move.value
         if value.kind is not Kind.TENSOR or not move.moves_device or not value.on_host or "filled" in value.facts:
             return
+        if any(p.place.is_host for p in move.target):
+            return
         if scene.is_test or scene.role in ("data", "test") or not (is_hot(scene) or _beside_tensor(move)):
             return
         made = [self._created.get(p.origin) if p.origin is not None else None for p in value.places]
@@ -89,7 +91,7 @@ class CreateThenMove(Rule):
         if len(creations) < len(made):
             return
         # Done once, or now and then, it costs nothing that anybody would notice.
-        often = (is_hot(scene) or bool(scene.loops)) and not scene.tests & {"periodic", "first"}
+        often = (is_hot(scene) or bool(scene.loops) or _computes(scene)) and not scene.tests & {"periodic", "first"}
         for create in creations:
             created = shown(create.node, self.context)
             message = f"`{created}` is filled on the CPU and then copied: create it on the device"
@@ -129,6 +131,11 @@ class CreateThenMove(Rule):
             return f"device={code}"
         typed = any(a.keyword is not None and a.keyword.value == "dtype" for a in create.node.args)  # type: ignore[attr-defined]
         return None if typed else f"dtype={code}.dtype, device={code}.device"
+
+
+def _computes(scene: Scene) -> bool:
+    """Whether this is a method by which a Module computes."""
+    return scene.role == "function" and bool(getattr(scene.owner, "is_module", False))
 
 
 def _could_be_elsewhere(create: Create, scene: Scene) -> bool:

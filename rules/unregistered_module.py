@@ -69,6 +69,8 @@ class UnregisteredModule(Rule):
         super().__init__(context)
         self._found: dict[tuple[int, str], Attribute] = {}
         self._moved: set[cst.CSTNode] = set()
+        #: Where the Modules were built that are registered somewhere.
+        self._seen: set[cst.CSTNode] = set()
 
     def on_move(self, move: Move) -> None:
         self._moved.update(p.origin for p in move.value.places if p.origin is not None)
@@ -76,6 +78,8 @@ class UnregisteredModule(Rule):
     def on_attribute(self, attribute: Attribute) -> Iterator[Report]:
         if attribute.how == "dict":
             yield from self._hidden(attribute)
+        elif attribute.value.kind is Kind.MODULE:
+            self._seen.update(_origins(attribute.value))
         elif attribute.how in ("assign", "append") and attribute.owner.is_module:  # type: ignore[attr-defined]
             if _kept_modules(attribute.value) is not None:
                 self._found.setdefault((id(attribute.owner), attribute.name), attribute)
@@ -93,7 +97,9 @@ class UnregisteredModule(Rule):
         for attribute in self._found.values():
             kept = _kept_modules(attribute.value)
             registered = attribute.owner.registered  # type: ignore[attr-defined]
-            if kept is None or attribute.name in registered or "*" in registered or kept.origin in self._moved:
+            if kept is None or attribute.name in registered or "*" in registered:
+                continue
+            if kept.origin in self._moved or kept.origin in self._seen:
                 continue
             node = attribute.node
             target = f"self.{attribute.name}"
@@ -115,6 +121,12 @@ class UnregisteredModule(Rule):
 
 def _container(value: Value) -> str:
     return "dict" if value.kind is Kind.MAPPING else "list"
+
+
+def _origins(value: Value) -> set[cst.CSTNode]:
+    """Where a Module, or one that it holds, was built."""
+    parts = (value, *(value.items or ()), *([value.element] if value.element is not None else []))
+    return {p.origin for part in parts for p in part.places if p.origin is not None}
 
 
 def _kept_modules(value: Value) -> Value | None:

@@ -374,9 +374,13 @@ class Backward(Event):
 
 @dataclass(slots=True)
 class GradUse(Event):
-    """Gradients are read or changed between backward and step: clipping, norms, `.grad`."""
+    """Gradients are read or changed between backward and step: clipping, norms; `grad` or `retain_grad` of a tensor.
+
+    value: the tensor whose gradient is asked for.
+    """
 
     api: str
+    value: Value | None = None
 
 
 @dataclass(slots=True)

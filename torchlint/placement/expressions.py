@@ -12,7 +12,7 @@ from torchlint.placement.classes import class_attribute, instance_attribute
 from torchlint.placement.comparisons import compare_devices, device_of, mark_compared, note_uncalled
 from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.devices import is_vendor
-from torchlint.placement.events import DeviceName, Operand
+from torchlint.placement.events import DeviceName, GradUse, Operand
 from torchlint.placement.flags import as_flag
 from torchlint.placement.frameworks_bridge import framework_attribute
 from torchlint.placement.guards import frequency_tests, tests_of
@@ -104,6 +104,8 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
     if attr in ("is_cuda", "is_mps", "is_xpu"):
         return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
     if base.kind is Kind.TENSOR:
+        if attr == "grad" and "moved leaf" in base.facts:
+            run.emit(GradUse(node, run.scene, "grad", base))
         return _tensor_attribute(base, attr)
     if attr == "shape" or attr == "ndim":
         return sequence(element=NUMBER) if attr == "shape" else NUMBER

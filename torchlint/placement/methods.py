@@ -204,6 +204,8 @@ def move(
     if value.kind is not Kind.MODULE:
         facts |= {"fresh"}
         if target is not None:
+            if "leaf" in value.facts and type(func.value) is cst.Call and not _all_host(target):
+                facts |= {"moved leaf"}
             facts -= {"leaf", "parameter", "buffer", "assumed"}
         if target is not None and non_blocking and _all_host(target) and not value.on_host:
             facts |= {"pending"}
@@ -345,7 +347,7 @@ def _type_target(
 
 # ---------------------------------------------------------------------- tensors
 
-_LOSSY = frozenset({"fresh", "leaf", "parameter", "buffer", "mask", "loss", "pinned", "row"})
+_LOSSY = frozenset({"moved leaf", "fresh", "leaf", "parameter", "buffer", "mask", "loss", "pinned", "row"})
 
 
 def _tensor_method(
@@ -369,6 +371,9 @@ def _tensor_method(
         return NUMBER
     if name in ("detach", "detach_"):
         return value.but(facts=value.facts - {"grad", "leaf", "parameter", "fresh"} | {"cut"})
+    if name == "retain_grad":
+        run.emit(GradUse(node, run.scene, name, value))
+        return UNKNOWN
     if name == "requires_grad_":
         return value.but(facts=value.facts | {"grad", "leaf"})
     if name == "pin_memory":

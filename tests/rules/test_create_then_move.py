@@ -1,0 +1,134 @@
+"""DEV202: which tensors could have been made where they go, and which could not."""
+
+from __future__ import annotations
+
+import pytest
+from checking import expect, findings, fixed, safeties
+
+from torchlint.findings import Confidence, Safety
+
+CODE = "DEV202"
+
+FORWARD = """
+import numpy as np
+import torch
+from torch import nn
+
+
+class Layer(nn.Module):
+    def forward(self, x, rows):
+        keep = {made}
+        return x.float() * keep
+"""
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "torch.ones(x.shape[1]).to(x.device)",
+        "torch.ones(x.shape[1]).cuda()",
+        "torch.zeros(3).to(device=x.device)",
+        "torch.zeros(3).to(x)",
+        "torch.arange(3).type_as(x)",
+        "torch.randn(3).to(x.device, non_blocking=True)",
+        "torch.full((3,), 2.0).unsqueeze(0).to(x.device)",
+        "torch.stack(torch.meshgrid(torch.arange(3), torch.arange(3))).to(x.device)",
+    ],
+)
+def test_a_tensor_filled_on_the_host_and_copied_is_reported(made: str) -> None:
+    assert findings(FORWARD.format(made=made), CODE)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "torch.ones(3, device=x.device)",
+        "torch.ones(3)",
+        "torch.tensor(rows).to(x.device)",
+        "torch.from_numpy(np.ones(3)).to(x.device)",
+        "torch.as_tensor(rows).to(x.device)",
+        "torch.FloatTensor(rows).to(x.device)",
+        "torch.ones(3).to(torch.float16)",
+        "torch.ones(3).half()",
+        "torch.ones(3).cpu()",
+        "torch.randn(3, generator=rows).to(x.device)",
+        "x.new_ones(3).to(x.device)",
+    ],
+)
+def test_data_of_the_host_and_moves_to_nowhere_are_silent(made: str) -> None:
+    assert not findings(FORWARD.format(made=made), CODE)
+
+
+def test_what_is_written_piece_by_piece_is_moved_once_it_is_whole() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Pad(nn.Module):
+            def forward(self, x, lengths):
+                mask = torch.zeros(3, 3)
+                for i, n in enumerate(lengths):
+                    mask[i, :n] = 1
+                return x.float() * mask.to(x.device)
+        """,
+        CODE,
+    )
+
+
+def test_a_training_loop_and_its_setup() -> None:
+    expect(
+        """
+        import torch
+        def train(model, loader, optimizer, device):
+            fixed = torch.randn(8, 3).to(device)
+            for x, y in loader:
+                noise = torch.randn(8, 3).to(device)  # <-
+                loss = model(x.to(device) + noise).mean()
+                loss.backward()
+                optimizer.step()
+        """,
+        CODE,
+    )
+
+
+def test_a_type_chosen_by_a_flag_moves() -> None:
+    expect(
+        """
+        import torch
+        Tensor = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor
+        def train(model, loader, optimizer):
+            for x, y in loader:
+                style = torch.randn(8, 3).type(Tensor)  # <-
+                loss = model(x.type(Tensor), style).mean()
+                loss.backward()
+                optimizer.step()
+        """,
+        CODE,
+    )
+
+
+def test_outside_of_hot_code_it_is_only_possible() -> None:
+    code = """
+        import torch
+        def make(x: torch.Tensor):
+            return torch.zeros(3).to(x.device)
+        """
+    assert not findings(code, CODE)
+    assert findings(code, CODE, confidence=Confidence.POSSIBLE)
+
+
+@pytest.mark.parametrize(
+    "made, safety, after",
+    [
+        ("torch.zeros(3).to(x.device)", Safety.SAFE, "torch.zeros(3, device=x.device)"),
+        ("torch.arange(3,).to(x.device)", Safety.SAFE, "torch.arange(3, device=x.device)"),
+        ("torch.rand(3).to(x.device)", Safety.UNSAFE, "torch.rand(3, device=x.device)"),
+        ("torch.zeros(3).to(x)", Safety.SAFE, "torch.zeros(3, dtype=x.dtype, device=x.device)"),
+        ("torch.zeros(3, dtype=torch.long).to(x)", None, "torch.zeros(3, dtype=torch.long).to(x)"),
+        ("torch.zeros(3).to(x.device, torch.half)", None, "torch.zeros(3).to(x.device, torch.half)"),
+    ],
+)
+def test_the_fix_says_all_that_the_move_said(made: str, safety: Safety | None, after: str) -> None:
+    code = FORWARD.format(made=made)
+    assert safeties(code, CODE) == [safety]
+    assert f"keep = {after}\n" in fixed(code, CODE)

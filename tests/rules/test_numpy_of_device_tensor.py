@@ -1,0 +1,82 @@
+"""DEV106: which tensors NumPy can't have, and how they get there."""
+
+from __future__ import annotations
+
+import pytest
+from checking import expect, findings, fixed
+
+CODE = "DEV106"
+
+
+@pytest.mark.parametrize(
+    "asking", ["y.numpy()", "np.array(y)", "np.mean(y)", "y[0].numpy()", "y.float().numpy()", "y.detach().numpy()"]
+)
+def test_a_tensor_that_was_moved_is_reported(asking: str) -> None:
+    expect(
+        f"""
+        import numpy as np, torch
+        def show(y: torch.Tensor, device):
+            y = y.to(device)
+            return {asking}  # <-
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "asking",
+    ["y.cpu().numpy()", "np.array(y.cpu())", "y.numpy(force=True)", "y.to('cpu').numpy()", "np.array(y.tolist())", "np.array(y.shape)"],
+)
+def test_what_comes_back_first_is_silent(asking: str) -> None:
+    expect(
+        f"""
+        import numpy as np, torch
+        def show(y: torch.Tensor, device):
+            y = y.to(device)
+            return {asking}
+        """,
+        CODE,
+    )
+
+
+def test_own_parameters_are_wherever_the_module_is() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = nn.Parameter(torch.zeros(3))
+            def vector(self):
+                return self.w.detach().numpy()  # <-
+            def parameters_to_vector(self):
+                return nn.utils.parameters_to_vector(self.parameters()).detach().numpy()  # <-
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("guard", ["y.is_cuda", "use_cuda", "torch.cuda.is_available()", "y.device.type != 'cpu'"])
+def test_a_copy_under_a_device_test_is_silent(guard: str) -> None:
+    expect(
+        f"""
+        import torch
+        def show(y: torch.Tensor, use_cuda):
+            if use_cuda:
+                y = y.cuda()
+            if {guard}:
+                y = y.cpu()
+            return y.numpy()
+        """,
+        CODE,
+    )
+
+
+def test_what_the_caller_has_is_only_possible() -> None:
+    assert not findings("import torch\ndef f(x: torch.Tensor):\n    return x.numpy()\n", CODE)
+
+
+def test_the_fix_copies_first() -> None:
+    code = "import torch\ndef f(x: torch.Tensor, device):\n    x = x.to(device)\n    return x.mean(0).numpy()\n"
+    assert "x.mean(0).cpu().numpy()" in fixed(code, CODE)

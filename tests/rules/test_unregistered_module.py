@@ -1,0 +1,96 @@
+"""DEV104: which containers hide Modules, and which do not."""
+
+from __future__ import annotations
+
+import pytest
+from checking import expect, findings, fixed
+
+CODE = "DEV104"
+
+NET = """
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.a(x)
+
+
+class Net(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        {init}
+
+    def forward(self, x):
+        return [layer(x) for layer in self.layers]
+"""
+
+
+def net(init: str) -> str:
+    return NET.format(init=init.replace("\n", "\n        "))
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        "self.layers = [nn.Linear(3, 3) for _ in range(depth)]",
+        "self.layers = [nn.Linear(3, 3), nn.Linear(3, 3)]",
+        "self.layers = (nn.Conv2d(3, 3, 1), nn.Linear(3, 3))",
+        "self.layers = [Block() for _ in range(depth)]",
+        "self.layers = []\nfor _ in range(depth):\n    self.layers.append(Block())",
+        "layers = []\nfor _ in range(depth):\n    layers.append(nn.Linear(3, 3))\nself.layers = layers",
+        "self.layers = {'a': nn.Linear(3, 3)}",
+        "self.layers = {str(i): Block() for i in range(depth)}",
+        "self.layers = list(nn.Linear(3, 3) for _ in range(depth))",
+    ],
+)
+def test_a_plain_container_of_modules_is_reported(init: str) -> None:
+    assert len(findings(net(init), CODE)) == 1
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        "self.layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(depth)])",
+        "self.layers = [nn.ReLU(), nn.Dropout(0.1)]",
+        "layers = [nn.Linear(3, 3) for _ in range(depth)]\nself.layers = nn.Sequential(*layers)",
+        "self.layers = [nn.Linear(3, 3)]\nself.layers = nn.ModuleList(self.layers)",
+        "self.layers = [nn.Linear(3, 3)]\nself.kept = nn.ModuleList(self.layers)",
+        "self.layers = [nn.Linear(3, 3)]\nfor i, l in enumerate(self.layers):\n    self.add_module(f'l{i}', l)",
+        "self.layers = [nn.Linear(3, 3)]\nfor i, l in enumerate(self.layers):\n    setattr(self, f'l{i}', l)",
+        "self.a = nn.Linear(3, 3)\nself.layers = [self.a]",
+        "self.layers = [nn.Linear(3, 3).to('cuda')]",
+        "self.layers = [lambda x: x]",
+    ],
+)
+def test_what_is_registered_stateless_or_moved_is_silent(init: str) -> None:
+    expect(net(init), CODE)
+
+
+def test_what_goes_past_setattr_under_a_computed_name() -> None:
+    expect(
+        """
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self, metrics, teacher):
+                super().__init__()
+                self.__dict__["teacher"] = teacher
+                for name, metric in metrics.items():
+                    self.__dict__[f"train_{name}"] = metric  # <-
+        class Config:
+            def __init__(self, **values):
+                for name, value in values.items():
+                    self.__dict__[name] = value
+        """,
+        CODE,
+    )
+
+
+def test_the_fix_wraps_the_list() -> None:
+    code = fixed(net("self.layers = [nn.Linear(3, 3) for _ in range(depth)]"), CODE)
+    assert "self.layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(depth)])" in code
