@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -116,6 +117,7 @@ class ItemInStep(WaitRule):
             or loop is None
             or not isinstance(statement, cst.AugAssign)
             or not _adds(statement, sync.node)
+            or self._reads_each_round(loop, statement)
         ):
             return NodeFix(
                 "keep the value on the device and read it once, after the loop", Safety.DISPLAY, ()
@@ -127,6 +129,16 @@ class ItemInStep(WaitRule):
         )
         return NodeFix(
             f"add up `{kept}` on the device, and read `{total}` once, after the loop", Safety.UNSAFE, edits
+        )
+
+    def _reads_each_round(self, loop: cst.CSTNode, statement: cst.AugAssign) -> bool:
+        """Whether the loop does more with the sum than to add to it, whatever the round: that would wait instead."""
+        if not isinstance(loop, (cst.For, cst.While)) or not isinstance(loop.body, cst.IndentedBlock):
+            return False
+        total = re.compile(rf"(?<![\w.]){re.escape(self.context.code(statement.target))}\b")
+        lines = (line for line in loop.body.body if isinstance(line, cst.SimpleStatementLine))
+        return any(
+            total.search(self.context.code(small)) for line in lines for small in line.body if small is not statement
         )
 
     def _kept(self, node: cst.CSTNode) -> str | None:

@@ -18,7 +18,8 @@ _ON_PURPOSE = frozenset(
 )
 #: Words in a condition that only CUDA (or the work of many processes on it) fulfils.
 _OF_CUDA = frozenset(
-    "nccl mccl rccl flash flex fused kernel kernels triton tensorrt world rank distributed ddp fsdp bnb quantized".split()
+    "nccl mccl rccl flash flex fused kernel kernels triton tensorrt world rank distributed ddp fsdp bnb"
+    " quantized".split()
 )
 #: Words in the path of a file that checks or measures what it has, on the machine that it is written for.
 _FOR_THE_DESK = frozenset("test tests testing bench benchmark benchmarks kernel kernels".split())

@@ -247,6 +247,19 @@ def test_where_the_number_goes_elsewhere_the_fix_is_only_told() -> None:
     assert found.fix.safety is Safety.DISPLAY
 
 
+def test_a_sum_that_is_shown_every_round_would_only_wait_elsewhere() -> None:
+    (found,) = findings(step("total += loss.item()\nbar.set_postfix(mean=total / n)", before="total = 0.0"), CODE)
+    assert found.fix is not None
+    assert found.fix.safety is Safety.DISPLAY
+
+
+def test_a_sum_that_is_shown_now_and_then_is_kept_on_the_device() -> None:
+    lines = "total += loss.item()\nif i % 100 == 0:\n    print(total / i)"
+    (found,) = findings(step(lines, before="total = 0.0"), CODE)
+    assert found.fix is not None
+    assert found.fix.safety is Safety.UNSAFE
+
+
 def test_a_named_device_makes_it_certain() -> None:
     code = IMPORTS + (
         "model = nn.Linear(3, 3).cuda()\n"

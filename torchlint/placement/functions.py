@@ -31,8 +31,8 @@ from torchlint.placement.scene import Scene
 from torchlint.placement.substitution import bind_arguments, substitute
 from torchlint.placement.syntax import argument, words
 from torchlint.placement.values import (
-    NONE,
     NO_FACTS,
+    NONE,
     NUMBER,
     UNKNOWN,
     Alternative,
