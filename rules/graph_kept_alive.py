@@ -65,9 +65,7 @@ class GraphKeptAlive(Rule):
         source = self.context.code(kept.kept)
         message = f"`{kept.into}` keeps `{source}` with its autograd graph, so that no step's graph is freed"
         if kept.how == "state":
-            message = (
-                f"`{kept.into}` keeps the graph of `{source}`: the next step's backward runs into this one's"
-            )
+            message = f"`{kept.into}` keeps the graph of `{source}`, and with it those of all steps before"
         sure = weakest(Confidence.LIKELY, confidence_of(kept.value.certainty))
         yield self.finding(kept, message, confidence=sure, fix=self._fix(kept.kept, source))
 

@@ -248,3 +248,11 @@ def test_to_evaluate_with_gradients_keeps_graphs() -> None:
 )
 def test_state_that_no_gradient_reaches_is_silent(lines: str) -> None:
     assert texts(IMPORTS + STATE.format(lines), CODE) == []
+
+
+def test_what_is_computed_without_gradients_holds_no_graph() -> None:
+    body = "with torch.no_grad():\n    other = F.mse_loss(model(x), y)\nlosses.append(other)"
+    assert texts(step(body, before="losses = []"), CODE) == []
+    assert texts(step(body.replace("with torch.no_grad()", "if True"), before="losses = []"), CODE) == [
+        "losses.append(other)"
+    ]

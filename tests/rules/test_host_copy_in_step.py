@@ -61,3 +61,16 @@ def test_a_device_that_is_the_host_does_not_wait() -> None:
         "    print(loss.item())\n"
     )
     assert texts(code, CODE, "DEV301") == []
+
+
+def test_a_batch_as_it_is_loaded_is_on_the_host() -> None:
+    code = IMPORTS + (
+        "def fit(model, data, optimizer):\n"
+        "    loader = torch.utils.data.DataLoader(data)\n"
+        "    for x, y in loader:\n"
+        "        x, y = x.to('cpu'), y.to('cpu')\n"
+        "        loss = F.mse_loss(model(x), y)\n"
+        "        loss.backward()\n"
+        "        optimizer.step()\n"
+    )
+    assert texts(code, CODE) == []

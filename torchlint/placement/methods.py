@@ -419,7 +419,7 @@ def _read(run: Interpreter, node: cst.Call, name: str, value: Value) -> Value:
     emit_sync(run, node, name, value)
     event = run.events.get((Sync, node))
     if isinstance(event, Sync) and type(node.func) is cst.Attribute:
-        event.each = _is_one_of_many(run, node.func.value, value)
+        event.each = name == "item" and _is_one_of_many(run, node.func.value, value)
     number = number_read(node)
     return number if name == "item" else sequence(element=number)
 

@@ -73,6 +73,8 @@ def assign(run: Interpreter, node: cst.Assign, env: Env) -> Outcome | None:
     mark_unread(run, node)
     value = run.evaluate(node.value, env)
     note_loaded(run, node.value, words(node.targets[0].target))
+    if run.scene.no_grad and "grad" in value.facts and value.kind in (Kind.TENSOR, Kind.UNKNOWN):
+        value = value.but(facts=value.facts - {"grad"} | {"cut"})
     if len(node.targets) == 1 and isinstance(node.value, cst.BinaryOperation):
         keep_sum(run, node, value)
     run.frame.statement = node if len(node.targets) == 1 else None

@@ -36,7 +36,8 @@ def emit_sync(
     if value.kind is not Kind.TENSOR or value.on_host:
         return
     run.timeline.waits()
-    if "doubtful" in value.facts:
+    as_loaded = bool(value.facts & {"batch", "collated"}) and not value.places
+    if as_loaded or "doubtful" in value.facts:  # rather on the host
         value = value.but(certainty=Certainty.GUESSED)
     run.emit(Sync(node, run.scene, api, value, hidden, demanded, subject_of(run, node), run.statement))
 
