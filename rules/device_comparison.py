@@ -60,7 +60,9 @@ class DeviceComparison(Rule):
         if message is None or compare.right is None or compare.scene.expects_error:
             return
         sure = [confidence_of(v.certainty) for v in (compare.left, compare.right) if v.kind is Kind.DEVICE]
-        yield self.finding(compare, message, confidence=weakest(Confidence.CERTAIN, *sure), fix=self._fix(compare))
+        yield self.finding(
+            compare, message, confidence=weakest(Confidence.CERTAIN, *sure), fix=self._fix(compare)
+        )
 
     def _fix(self, compare: Compare) -> NodeFix | None:
         node = compare.node

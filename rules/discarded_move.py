@@ -75,14 +75,10 @@ class DiscardedMove(Rule):
         confidence = confidence_of(move.value.certainty)
         fix = None
         if move.use is Use.LOOP_VARIABLE:
-            message = (
-                f"only the loop variable `{source}` is bound to the moved copy; what is iterated over keeps the old one"
-            )
+            message = f"only the loop variable `{source}` is bound to the moved copy; what is iterated over keeps the old one"
             confidence = weakest(confidence, Confidence.LIKELY)
         elif move.use is Use.UNREAD:
-            message = (
-                f"only the parameter's name `{source}` is bound to the moved copy, and nothing reads it afterwards"
-            )
+            message = f"only the parameter's name `{source}` is bound to the moved copy, and nothing reads it afterwards"
             confidence = weakest(confidence, Confidence.LIKELY)
         elif move.moves_device:
             message = f"`{source}.{move.api}()` returns a moved copy, and it is dropped: `{source}` stays where it is"
@@ -130,4 +126,6 @@ def _is_move(call: cst.CSTNode) -> bool:
     return type(call) is cst.Call and type(call.func) is cst.Attribute and call.func.attr.value in _MOVES
 
 
-_MOVES = frozenset("to cuda cpu half float double bfloat16 long int bool type type_as xpu mps npu hpu".split())
+_MOVES = frozenset(
+    "to cuda cpu half float double bfloat16 long int bool type type_as xpu mps npu hpu".split()
+)

@@ -73,9 +73,7 @@ class DiscardedMoveHelper(Rule):
         if call.helper == "rebinds":
             message = f"`{call.name}()` moves no more than its own name for what it is given, which stays where it is"
         else:
-            message = (
-                f"`{call.name}()` returns moved copies and leaves what it is given where it is; its result is dropped"
-            )
+            message = f"`{call.name}()` returns moved copies and leaves what it is given where it is; its result is dropped"
         yield self.finding(
             call,
             message,
@@ -96,7 +94,9 @@ class DiscardedMoveHelper(Rule):
         if len(moved) != 1 or key_of(moved[0].node) is None:
             return None
         name = self.context.code(moved[0].node)
-        return NodeFix(f"bind the result to `{name}`", Safety.UNSAFE, (NodeEdit(call.node, "before", f"{name} = "),))
+        return NodeFix(
+            f"bind the result to `{name}`", Safety.UNSAFE, (NodeEdit(call.node, "before", f"{name} = "),)
+        )
 
 
 def _moves_in_place(value: Value) -> bool:

@@ -111,16 +111,33 @@ class HardcodedDevice(DeviceNames):
     def _fix(self, named: DeviceName) -> NodeFix | None:
         node = named.node
         device = named.at_hand or self.context.device_expression or CHOICE
-        if named.what == "literal" and isinstance(node, cst.BaseString):
-            edit = NodeEdit(node, "replace", device)
+        edits: tuple[NodeEdit, ...] = ()
+        if named.what == "literal" and isinstance(node, cst.BaseString) and not named.api.endswith("index)"):
+            edits = (NodeEdit(node, "replace", device),)
         elif (
-            named.what in ("cuda()", "beside")
-            and type(node) is cst.Call
-            and type(node.func) is cst.Attribute
-            and not node.args
+            named.what == "autocast"
+            and isinstance(node, cst.BaseString)
+            and named.at_hand.endswith(".device")
         ):
-            edit = NodeEdit(node, "replace", f"{self.context.code(node.func.value)}.to({device})")
-        else:
+            edits = (NodeEdit(node, "replace", f"{device}.type"),)
+        elif (
+            named.what in ("cuda()", "beside") and type(node) is cst.Call and type(node.func) is cst.Attribute
+        ):
+            edits = (NodeEdit(node.func.attr, "replace", "to"), *_first_argument(node, device))
+        if len(edits) == 1 and named.what in ("cuda()", "beside"):
             return None
-        return NodeFix(f"use `{device}`", Safety.UNSAFE, (edit,))
+        return NodeFix(f"use `{device}`", Safety.UNSAFE, edits) if edits else None
 
+
+def _first_argument(call: cst.Call, device: str) -> tuple[NodeEdit, ...]:
+    """Edits that make `device` the first argument of what was `.cuda(…)`."""
+    if not call.args:
+        return (NodeEdit(call, "argument", device),)
+    first = call.args[0]
+    if first.keyword is None and not first.star:
+        return (NodeEdit(first.value, "replace", device),)
+    return (
+        (NodeEdit(first, "before", f"{device}, "),)
+        if first.keyword is not None and first.keyword.value != "device"
+        else ()
+    )

@@ -52,7 +52,11 @@ class IgnoredDeviceParameter(Rule):
         if event.how == "created":
             edit = NodeEdit(event.node, "argument", f"device={event.name}")
             fix = NodeFix(f"create it on `{event.name}`", Safety.UNSAFE, (edit,))
-        what = {"created": "is created on the CPU", "cuda()": "goes to CUDA", "own device": "goes to `self.device`"}
+        what = {
+            "created": "is created on the CPU",
+            "cuda()": "goes to CUDA",
+            "own device": "goes to `self.device`",
+        }
         yield self.finding(
             event,
             f"this {what[event.how]}, and nothing reads the parameter `{event.name}`",

@@ -49,4 +49,6 @@ class LateMpsFallback(Rule):
 
     def on_env(self, env: Env) -> Iterator[Report]:
         if env.name == "PYTORCH_ENABLE_MPS_FALLBACK" and env.after_torch:
-            yield self.finding(env, "torch read this variable when it was imported; set it before the first import")
+            yield self.finding(
+                env, "torch read this variable when it was imported; set it before the first import"
+            )

@@ -69,7 +69,9 @@ class LoadWithoutMapLocation(Rule):
                 continue  # a cache: what isn't there yet is made and saved, by the same code on the same machine
             device = load.at_hand or '"cpu"'
             fix = NodeFix(
-                f"map to `{device}`", Safety.UNSAFE, (NodeEdit(load.node, "argument", f"map_location={device}"),)
+                f"map to `{device}`",
+                Safety.UNSAFE,
+                (NodeEdit(load.node, "argument", f"map_location={device}"),),
             )
             message = "without `map_location` the tensors go back to the device that they were saved from"
             yield self.finding(load, message, confidence=_confidence(load), fix=fix)

@@ -41,7 +41,8 @@ class DeviceNames(Rule):
         self._named: list[DeviceName] = []
         path = context.path.replace("\\", "/")
         self._excused = bool(
-            _words(path.rsplit("/", 1)[-1]) & _ON_PURPOSE or _words("/".join(path.split("/")[-4:])) & _FOR_THE_DESK
+            _words(path.rsplit("/", 1)[-1]) & _ON_PURPOSE
+            or _words("/".join(path.split("/")[-4:])) & _FOR_THE_DESK
         )
         self._is_library = False
         self._is_program = False
@@ -53,14 +54,12 @@ class DeviceNames(Rule):
             self._named.append(named)
 
     def on_demand(self, demand: Demand) -> None:
-        self._excused = True
+        self._excused |= demand.why != "nccl" or _is_certain(demand.scene)
 
     def on_wrap(self, wrap: Wrap) -> None:
-        # Work for many devices is set up for the vendor's from the start.
-        last = wrap.api.rsplit(".", 1)[-1]
-        self._excused |= (
-            last in ("DistributedDataParallel", "FullyShardedDataParallel") or "device_ids" in wrap.keywords
-        )
+        # Work for many devices is set up for the vendor's from the start, unless it is only an option.
+        of_many = wrap.api.endswith(("DistributedDataParallel", "FullyShardedDataParallel"))
+        self._excused |= (of_many or "device_ids" in wrap.keywords) and _is_certain(wrap.scene)
 
     def on_attribute(self, attribute: Attribute) -> None:
         self._is_library |= isinstance(attribute.owner, Class) and attribute.owner.is_module
@@ -81,7 +80,12 @@ class DeviceNames(Rule):
         if self._excused:
             return
         for named in self._named:
-            if named.guarded or named.chosen or self._on_purpose(named.scene) or self._is_self_test(named.scene):
+            if (
+                named.guarded
+                or named.chosen
+                or self._on_purpose(named.scene)
+                or self._is_self_test(named.scene)
+            ):
                 continue
             if "autocast" in (named.what, named.api.rsplit(".", 1)[-1]) and _asks_for_precision(named.scene):
                 continue
@@ -104,6 +108,11 @@ class DeviceNames(Rule):
         if isinstance(scene.owner, Class):
             names += " " + scene.owner.name
         return bool(_words(names) & _ON_PURPOSE) or self._called.get(scene.function, False)
+
+
+def _is_certain(scene: Scene) -> bool:
+    """Whether code runs whatever the options are."""
+    return all("__name__" in condition for condition, _ in scene.conditions)
 
 
 def _asks_for_precision(scene: Scene) -> bool:

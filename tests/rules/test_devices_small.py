@@ -181,7 +181,14 @@ def test_an_uncalled_question_is_reported_and_called(code: str) -> None:
     assert findings(fixed(code, "DEV109"), "DEV109") == ()
 
 
-@pytest.mark.parametrize("code", ["f = torch.cuda.is_available", "call(torch.cuda.is_available)", "if torch.cuda.is_available():\n    pass"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "f = torch.cuda.is_available",
+        "call(torch.cuda.is_available)",
+        "if torch.cuda.is_available():\n    pass",
+    ],
+)
 def test_a_function_that_is_passed_on_or_called_is_silent(code: str) -> None:
     assert findings("import torch\n" + code + "\n", "DEV109") == ()
 

@@ -22,7 +22,9 @@ CODE = "DEV101"
         ("import torch.nn.functional as F, torch", "F.pad(torch.ones(3), (1, 1))"),
     ],
 )
-@pytest.mark.parametrize("move", ["to(device)", "cuda()", "cpu()", "half()", "type(torch.float16)", "to(device=device)"])
+@pytest.mark.parametrize(
+    "move", ["to(device)", "cuda()", "cpu()", "half()", "type(torch.float16)", "to(device=device)"]
+)
 def test_a_tensor_that_is_moved_and_dropped_is_reported(imports: str, made: str, move: str) -> None:
     expect(
         f"""
@@ -104,7 +106,16 @@ def test_a_name_given_to_functions_of_torch_is_a_tensor() -> None:
 
 @pytest.mark.parametrize(
     "use",
-    ["x.parameters()", "x(1)", "f(**x)", 'x["key"]', "x.state_dict()", "x.requires_grad_(False)", "torch.save(x, 'p')", ""],
+    [
+        "x.parameters()",
+        "x(1)",
+        "f(**x)",
+        'x["key"]',
+        "x.state_dict()",
+        "x.requires_grad_(False)",
+        "torch.save(x, 'p')",
+        "",
+    ],
 )
 def test_an_unknown_value_is_silent(use: str) -> None:
     expect(
@@ -131,7 +142,10 @@ def test_an_unknown_value_is_silent(use: str) -> None:
         ("from torchmetrics import Accuracy", "Accuracy()"),
         ("from torch_geometric.data import Data", "Data()"),
         ("from torch_ema import ExponentialMovingAverage", "ExponentialMovingAverage([])"),
-        ("from transformers import AutoTokenizer", "AutoTokenizer.from_pretrained('x')('a', return_tensors='pt')"),
+        (
+            "from transformers import AutoTokenizer",
+            "AutoTokenizer.from_pretrained('x')('a', return_tensors='pt')",
+        ),
     ],
 )
 def test_what_moves_in_place_is_silent(imports: str, made: str) -> None:
@@ -204,7 +218,9 @@ def test_one_fix_binds_all_that_a_tuple_statement_moves() -> None:
     assert "    a, b = a.to(device), b.to(device)\n" in fixed(code, CODE)
 
 
-@pytest.mark.parametrize("statement", ["torch.zeros(1).cuda()", "torch.ones(2, 2).to(device)", "make().to(device)"])
+@pytest.mark.parametrize(
+    "statement", ["torch.zeros(1).cuda()", "torch.ones(2, 2).to(device)", "make().to(device)"]
+)
 def test_a_temporary_that_warms_the_device_up_is_silent(statement: str) -> None:
     expect(
         f"""
@@ -253,7 +269,12 @@ def test_a_loop_that_binds_its_own_variable_alone_is_reported() -> None:
 
 @pytest.mark.parametrize(
     "last",
-    ["t = t.to(device)\n                moved.append(t)", "t = t.to(device).sum()", "moved = t.to(device)", "u = t = t.to(device)"],
+    [
+        "t = t.to(device)\n                moved.append(t)",
+        "t = t.to(device).sum()",
+        "moved = t.to(device)",
+        "u = t = t.to(device)",
+    ],
 )
 def test_a_loop_that_uses_the_moved_variable_is_silent(last: str) -> None:
     expect(
@@ -326,13 +347,25 @@ def test_other_things_whose_move_returns_a_copy_are_reported() -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["x.cuda().float()", "x.to(device).requires_grad_()", "x.cuda().zero_()", "x.detach().cpu()", "x[0].to(device)", "x.T.cuda()"],
+    [
+        "x.cuda().float()",
+        "x.to(device).requires_grad_()",
+        "x.cuda().zero_()",
+        "x.detach().cpu()",
+        "x[0].to(device)",
+        "x.T.cuda()",
+    ],
 )
 def test_a_chain_around_a_move_is_dropped_as_a_whole(statement: str) -> None:
-    expect(f"import torch\ndef work(device):\n    x = torch.ones(3, 3)\n    {statement}  # <-\n    return x\n", CODE)
+    expect(
+        f"import torch\ndef work(device):\n    x = torch.ones(3, 3)\n    {statement}  # <-\n    return x\n",
+        CODE,
+    )
 
 
-@pytest.mark.parametrize("statement", ["x.cuda().sum().backward()", "model(x.cuda())", "x.cuda().numpy()", "x.copy_(x.cpu())"])
+@pytest.mark.parametrize(
+    "statement", ["x.cuda().sum().backward()", "model(x.cuda())", "x.cuda().numpy()", "x.copy_(x.cpu())"]
+)
 def test_a_chain_that_does_something_is_silent(statement: str) -> None:
     expect(f"import torch\ndef work(model):\n    x = torch.ones(3)\n    {statement}\n    return x\n", CODE)
 

@@ -131,7 +131,7 @@ def test_a_flag_or_a_comparison_excuses(test: str) -> None:
         'same = x.device == torch.device("cuda")',
         "torch.cuda.manual_seed_all(0)",
         "torch.cuda.empty_cache()",
-        'y = x.cuda(args.gpu)',
+        "y = x.cuda(args.gpu)",
         'y = x.to(f"cuda:{args.rank}")',
         'y = torch.device("cuda", args.local_rank)',
         'model = torch.load("x", map_location="cpu")',
@@ -181,7 +181,9 @@ def test_an_import_that_may_fail_does_not_excuse() -> None:
     )
 
 
-@pytest.mark.parametrize("path", ["tests/test_step.py", "test_step.py", "train_gpu.py", "benchmarks/speed.py", "cuda/ops.py"])
+@pytest.mark.parametrize(
+    "path", ["tests/test_step.py", "test_step.py", "train_gpu.py", "benchmarks/speed.py", "cuda/ops.py"]
+)
 def test_tests_benchmarks_and_files_for_gpus_are_silent(path: str) -> None:
     code = "import torch\ndef work(x):\n    return x.cuda()\n"
     assert bool(findings(code, CODE, path=path)) == (path == "cuda/ops.py")
@@ -247,7 +249,15 @@ def test_a_default_is_possible_only() -> None:
     [
         ("def work(x, device):\n    return x.cuda()", "device"),
         ("def work(x: torch.Tensor, y):\n    return y.cuda() + x", "x.device"),
-        ("class A:\n    def __init__(self, device):\n        self.device = device\n    def run(self, y):\n        return y.cuda()", "self.device"),
+        ("def work(x: torch.Tensor):\n    return x.cuda()", '"cuda" if torch.cuda.is_available() else "cpu"'),
+        (
+            "def work(x: torch.Tensor, y: torch.Tensor):\n    return x.cuda(), y.cuda()",
+            '"cuda" if torch.cuda.is_available() else "cpu"',
+        ),
+        (
+            "class A:\n    def __init__(self, device):\n        self.device = device\n    def run(self, y):\n        return y.cuda()",
+            "self.device",
+        ),
         ("def work(y):\n    return y.cuda()", '"cuda" if torch.cuda.is_available() else "cpu"'),
     ],
 )
@@ -266,3 +276,58 @@ def test_the_fix_takes_the_device_at_hand(code: str, device: str) -> None:
 def test_autocast_for_cuda_is_reported_where_a_device_is_at_hand(body: str, reported: bool) -> None:
     code = f"import torch\ndef run(model, x, device, flag, args):\n    {body}\n"
     assert bool(findings(code, CODE)) is reported
+
+
+def test_work_on_many_devices_that_is_an_option_does_not_excuse() -> None:
+    expect(
+        """
+        import torch
+        def main(args, model):
+            if args.distributed:
+                torch.distributed.init_process_group("nccl")
+                model = torch.nn.parallel.DistributedDataParallel(model)
+            return model.cuda()  # <-
+        """,
+        CODE,
+    )
+
+
+def test_a_comprehension_over_the_devices_that_are_there_is_a_question() -> None:
+    expect(
+        """
+        import torch
+        def all_of_them():
+            return [torch.ones(3, device="cuda") for i in range(torch.cuda.device_count())]
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ("y.cuda(non_blocking=True)", "y.to(x.device, non_blocking=True)"),
+        ("y.cuda(0)", "y.to(x.device)"),
+        ('y.to("cuda")', "y.to(x.device)"),
+        ('torch.ones(3, device="cuda:0")', "torch.ones(3, device=x.device)"),
+        ('torch.device("cuda", 0)', 'torch.device("cuda", 0)'),
+    ],
+)
+def test_the_fix_keeps_the_other_arguments(before: str, after: str) -> None:
+    code = "import torch\ndef work(x: torch.Tensor, y):\n    return {} + x\n"
+    assert fixed(code.format(before), CODE) == code.format(after)
+
+
+@pytest.mark.parametrize(
+    "code, line",
+    [
+        (
+            'class A:\n    def __init__(self):\n        self.device = torch.device("cuda")\n    def run(self, x):\n        return x.to(self.device)',
+            "self.device = torch.device(",
+        ),
+        ('def work(x, device=None):\n    device = "cuda"\n    return x.to(device)', "device = "),
+    ],
+)
+def test_the_fix_does_not_define_a_device_by_itself(code: str, line: str) -> None:
+    choice = '"cuda" if torch.cuda.is_available() else "cpu"'
+    assert line + choice in fixed("import torch\n" + code + "\n", CODE)

@@ -63,5 +63,6 @@ def note_demand(run: Interpreter, node: cst.If) -> None:
 def asks_availability(test: cst.BaseExpression) -> bool:
     """Whether a test calls `is_available` or `device_count`."""
     return any(
-        type(n) is cst.Call and (dotted(n.func) or "").rsplit(".", 1)[-1] in _ASKING for n in descendants(test)
+        type(n) is cst.Call and (dotted(n.func) or "").rsplit(".", 1)[-1] in _ASKING
+        for n in descendants(test)
     )

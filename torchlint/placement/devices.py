@@ -78,7 +78,8 @@ def emit_device_name(run: Interpreter, named: DeviceName) -> None:
         or (born is not None and born.asks_for_accelerator)
         or works_with_others(run.frame.usage)
     )
-    named.at_hand = device_at_hand(run)
+    if born is None or born.function is named.scene.function:
+        named.at_hand = device_at_hand(run)
     if named.what == "cuda()" and named.guarded and not named.chosen:
         _note_neighbour(named)
     old = run.events.get((DeviceName, named.node))
@@ -91,42 +92,65 @@ def _note_neighbour(named: DeviceName) -> None:
     """`if x.is_cuda: y.cuda()` follows another tensor, and goes to the current device, not to that of `x`."""
     for text, truth in named.scene.conditions:
         if truth and text.endswith(".is_cuda") and text.count("(") == 0:
-            named.what, named.guarded, named.at_hand = "beside", False, text.removesuffix(".is_cuda") + ".device"
+            named.what, named.guarded, named.at_hand = (
+                "beside",
+                False,
+                text.removesuffix(".is_cuda") + ".device",
+            )
 
 
 #: Functions of torch.distributed (and of helpers around it) that tell processes apart or join them: their tensors
 #: are where the backend wants them.
 _COLLECTIVE = frozenset(
     "all_reduce all_gather all_gather_into_tensor all_gather_object reduce_scatter reduce_scatter_tensor all_to_all"
-    " broadcast_object_list is_dist_avail_and_initialized init_process_group init_distributed launch_from_torch".split()
+    " broadcast_object_list is_dist_avail_and_initialized".split()
 )
 
 
 def works_with_others(usage: Usage) -> bool:
     """Whether a scope calls functions for work with many processes."""
-    return any(name.rsplit(".", 1)[-1] in _COLLECTIVE for name in usage.called)
+    return any(
+        name.rsplit(".", 1)[-1] in _COLLECTIVE or name.endswith(("dist.broadcast", "distributed.broadcast"))
+        for name in usage.called
+    )
 
 
 def device_at_hand(run: Interpreter) -> str:
-    """An expression for the device of something that the current function has anyway; empty where it has nothing."""
+    """An expression for the device of something that the current function has anyway; empty where it has nothing.
+
+    A name that the function binds anew, or moves itself, says nothing of where things are to go.
+    """
     frame = run.frame
     for name, value in frame.parameters.items():
-        if value.kind is Kind.DEVICE and name in ("device", "dev"):
+        if value.kind is Kind.DEVICE and name in ("device", "dev") and not frame.usage.assigned.get(name):
             return name
     for name, value in frame.parameters.items():
-        if value.kind is Kind.TENSOR and value.certainty is not Certainty.GUESSED:
+        if (
+            value.kind is Kind.TENSOR
+            and value.certainty is not Certainty.GUESSED
+            and _stays(frame.usage, name)
+        ):
             return f"{name}.device"
-    owner = frame.function.owner if frame.function is not None else None
-    if owner is not None and frame.self_name and (owner.attribute("device") or owner.method("device")):
-        return f"{frame.self_name}.device"
+    if frame.function is None:
+        return ""
+    owner = frame.function.owner
+    if owner is not None and frame.self_name and run.scene.role != "init":
+        if owner.attribute("device") or owner.method("device"):
+            return f"{frame.self_name}.device"
     known = run.globals.get("device")
-    return "device" if frame.function is not None and known is not None and known.kind is Kind.DEVICE else ""
+    return "device" if known is not None and known.kind is Kind.DEVICE else ""
+
+
+def _stays(usage: Usage, name: str) -> bool:
+    return not usage.assigned.get(name) and not usage.attributes.get(name, set()) & {"to", "cuda", "cpu"}
 
 
 def note_cuda_autocast(run: Interpreter, node: cst.CSTNode, name: str) -> None:
     """Mixed precision that is for CUDA alone by the name of its module."""
     if name.startswith("torch.cuda.amp."):
-        emit_device_name(run, DeviceName(node, run.scene, "cuda", "api", "torch.cuda.amp.autocast", raises=False))
+        emit_device_name(
+            run, DeviceName(node, run.scene, "cuda", "api", "torch.cuda.amp.autocast", raises=False)
+        )
 
 
 def mark_decorator(run: Interpreter, decorator: cst.Decorator) -> None:

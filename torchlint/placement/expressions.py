@@ -563,36 +563,36 @@ def dictionary(run: Interpreter, node: cst.Dict, env: Env) -> Value:
     return Value(Kind.MAPPING, element=element, keys=keys or None, facts=_MADE)
 
 
-def _comprehend(run: Interpreter, clause: cst.CompFor, env: Env) -> None:
+def _comprehend(run: Interpreter, clause: cst.CompFor, env: Env) -> frozenset[str]:
+    """Bind the names of a comprehension; returns what going through it says, as a loop does."""
     iterable = run.evaluate(clause.iter, env)
+    tests = iterable.tests
     bind(run, clause.target, element_of(iterable), env, None)
     for test in clause.ifs:
         value = run.evaluate(test.test, env)
         truth_test(run, test.test, value)
         narrow(run, test.test, env, {})
-    if clause.inner_for_in is not None:
-        _comprehend(run, clause.inner_for_in, env)
+        tests |= value.tests
+    return tests | _comprehend(run, clause.inner_for_in, env) if clause.inner_for_in is not None else tests
 
 
 @expression(cst.ListComp, cst.GeneratorExp, cst.SetComp)
 def comprehension(run: Interpreter, node: cst.ListComp, env: Env) -> Value:
     inner = dict(env)
-    _comprehend(run, node.for_in, inner)
-    element = run.evaluate(node.elt, inner)
-    return note_filter(
-        run, node, node.elt, Value(Kind.SEQUENCE, element=element, facts=element.facts & {"fresh"} | _MADE)
-    )
+    with run.under(_comprehend(run, node.for_in, inner), None):
+        element = run.evaluate(node.elt, inner)
+    made = Value(Kind.SEQUENCE, element=element, facts=element.facts & {"fresh"} | _MADE)
+    return note_filter(run, node, node.elt, made)
 
 
 @expression(cst.DictComp)
 def dict_comprehension(run: Interpreter, node: cst.DictComp, env: Env) -> Value:
     inner = dict(env)
-    _comprehend(run, node.for_in, inner)
-    run.evaluate(node.key, inner)
-    element = run.evaluate(node.value, inner)
-    return note_filter(
-        run, node, node.value, Value(Kind.MAPPING, element=element, facts=element.facts & {"fresh"} | _MADE)
-    )
+    with run.under(_comprehend(run, node.for_in, inner), None):
+        run.evaluate(node.key, inner)
+        element = run.evaluate(node.value, inner)
+    made = Value(Kind.MAPPING, element=element, facts=element.facts & {"fresh"} | _MADE)
+    return note_filter(run, node, node.value, made)
 
 
 @expression(cst.Integer, cst.Float, cst.Imaginary)

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 #: Methods that move, or that convert as `to(dtype)` does.
 _MOVES = frozenset(["to", "cuda", "cpu", "half", "float", "double", "bfloat16"])
 #: Arguments of `from_pretrained` by which the library places the model itself.
-_PLACING_ARGUMENTS = frozenset(["device_map", "quantization_config", "load_in_8bit", "load_in_4bit", "device"])
+_PLACING_ARGUMENTS = frozenset(
+    ["device_map", "quantization_config", "load_in_8bit", "load_in_4bit", "device"]
+)
 
 
 def framework_instance(name: str, places: tuple[Alternative, ...] = ()) -> Value | None:
@@ -57,7 +59,9 @@ def _move_facts(found: Fact) -> frozenset[str]:
     return frozenset({"in place" if found.in_place_to else "copies"})
 
 
-def framework_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value | None:
+def framework_call(
+    run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env
+) -> Value | None:
     """What a call of a framework's function or class gives; None where nothing is known of it."""
     found = frameworks.fact(name)
     if found is None:
@@ -146,10 +150,16 @@ def _returned(
         keyword, wanted = found.only_with
         given = arguments.value(keyword)
         if given is None or given.name != wanted:
-            return Value(Kind.OWNED, name=_OWNED_NAMES.get(found.what)) if found.returns is Kind.OWNED else UNKNOWN
+            return (
+                Value(Kind.OWNED, name=_OWNED_NAMES.get(found.what))
+                if found.returns is Kind.OWNED
+                else UNKNOWN
+            )
     if found.what == "move helper":
         called = name.rsplit(".", 1)[-1]
-        run.emit(Call(node, run.scene, None, UNKNOWN, tuple(arguments.positional), name=called, helper="value"))
+        run.emit(
+            Call(node, run.scene, None, UNKNOWN, tuple(arguments.positional), name=called, helper="value")
+        )
         return _without_places(_given_back(found, arguments))
     if found.returns_arguments:
         return _given_back(found, arguments)
@@ -170,7 +180,9 @@ def _returned(
         return Value(Kind.MODULE, (), found.certainty, facts=facts)
     if kind is None:
         return Value(Kind.UNKNOWN, places, Certainty.INFERRED)
-    return Value(kind, (), found.certainty, name=name if kind is Kind.OBJECT else None, facts=_move_facts(found))
+    return Value(
+        kind, (), found.certainty, name=name if kind is Kind.OBJECT else None, facts=_move_facts(found)
+    )
 
 
 #: The class that a word in a fact stands for, where a function returns an instance of it.

@@ -95,7 +95,11 @@ def _tested(test: cst.BaseExpression) -> str | None:
 
 
 def _moves(node: cst.CSTNode, name: str) -> bool:
-    if type(node) is cst.Call and type(node.func) is cst.Attribute and node.func.attr.value in ("to", "cuda", "cpu"):
+    if (
+        type(node) is cst.Call
+        and type(node.func) is cst.Attribute
+        and node.func.attr.value in ("to", "cuda", "cpu")
+    ):
         return dotted(node.func.value) == name
     return any(_moves(child, name) for child in children(node))
 

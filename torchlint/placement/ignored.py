@@ -47,7 +47,11 @@ def _how(event: object) -> str:
     """What an event decides without the parameter; empty where it decides nothing."""
     if isinstance(event, Create) and event.why == "default" and event.value.on_host:
         return "created"
-    if isinstance(event, Move) and event.moves_device and event.value.kind in (Kind.TENSOR, Kind.MODULE, Kind.UNKNOWN):
+    if (
+        isinstance(event, Move)
+        and event.moves_device
+        and event.value.kind in (Kind.TENSOR, Kind.MODULE, Kind.UNKNOWN)
+    ):
         if event.api == "cuda":
             return "cuda()"
         places = [p.place for p in event.target]

@@ -115,7 +115,8 @@ def _device(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, e
     if given.value.kind is Kind.STRING and given.value.name:
         index = arguments.find("index", 1)
         if index is None or integer(index.node) is not None:
-            name_device(run, node, given.value, "literal", "torch.device")
+            api = "torch.device" if index is None else "torch.device(…, index)"
+            name_device(run, node, given.value, "literal", api)
         facts = sort_of_device(given.value.name, index is not None)
         return Value(Kind.DEVICE, (named_place(given.value.name, node),), facts=facts, tests=given.value.tests)
     places = given.value.places if given.value.kind in (Kind.DEVICE, Kind.STRING) else ()
