@@ -121,4 +121,6 @@ class MovedParameter(Rule):
         if not moved.startswith(self.context.code(made)):
             return None
         text = self.context.code(made).replace(data, data + call, 1)
-        return NodeFix("move the data before they become a Parameter", Safety.UNSAFE, (NodeEdit(node, "replace", text),))
+        return NodeFix(
+            "move the data before they become a Parameter", Safety.UNSAFE, (NodeEdit(node, "replace", text),)
+        )

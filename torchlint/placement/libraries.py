@@ -117,7 +117,12 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
         if text is not None and first.kind is Kind.API:
             return Value(Kind.API, name=f"{first.name}.{text}")
         return as_flag(UNKNOWN, text or "")
-    if name == "setattr" and len(given) == 3 and isinstance(given[0].value.ref, Class) and string(given[1].node) is None:
+    if (
+        name == "setattr"
+        and len(given) == 3
+        and isinstance(given[0].value.ref, Class)
+        and string(given[1].node) is None
+    ):
         given[0].value.ref.registered.add("*")
         return UNKNOWN
     if name in ("any", "all"):
