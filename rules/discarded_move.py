@@ -75,10 +75,16 @@ class DiscardedMove(Rule):
         confidence = confidence_of(move.value.certainty)
         fix = None
         if move.use is Use.LOOP_VARIABLE:
-            message = f"only the loop variable `{source}` is bound to the moved copy; what is iterated over keeps the old one"
+            message = (
+                f"only the loop variable `{source}` is bound to the moved copy;"
+                " what is iterated over keeps the old one"
+            )
             confidence = weakest(confidence, Confidence.LIKELY)
         elif move.use is Use.UNREAD:
-            message = f"only the parameter's name `{source}` is bound to the moved copy, and nothing reads it afterwards"
+            message = (
+                f"only the parameter's name `{source}` is bound to the moved copy,"
+                " and nothing reads it afterwards"
+            )
             confidence = weakest(confidence, Confidence.LIKELY)
         elif move.moves_device:
             message = f"`{source}.{move.api}()` returns a moved copy, and it is dropped: `{source}` stays where it is"

@@ -73,7 +73,10 @@ class DiscardedMoveHelper(Rule):
         if call.helper == "rebinds":
             message = f"`{call.name}()` moves no more than its own name for what it is given, which stays where it is"
         else:
-            message = f"`{call.name}()` returns moved copies and leaves what it is given where it is; its result is dropped"
+            message = (
+                f"`{call.name}()` returns moved copies and leaves what it is given where it is;"
+                " its result is dropped"
+            )
         yield self.finding(
             call,
             message,
