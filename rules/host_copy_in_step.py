@@ -55,6 +55,8 @@ class HostCopyInStep(WaitRule):
     code = "DEV302"
     name = "host-copy-in-step"
     severity = Severity.WARNING
+    # One wait in a statement is enough to speak of.
+    explains = ("DEV303",)
     probe = Probe("sync")
 
     def concerns(self, sync: Sync) -> bool:

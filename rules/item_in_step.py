@@ -73,6 +73,8 @@ class ItemInStep(WaitRule):
     code = "DEV301"
     name = "item-in-step"
     severity = Severity.WARNING
+    # One wait in a statement is enough to speak of.
+    explains = ("DEV303",)
     probe = Probe("sync")
 
     def concerns(self, sync: Sync) -> bool:
@@ -138,7 +140,10 @@ class ItemInStep(WaitRule):
         total = re.compile(rf"(?<![\w.]){re.escape(self.context.code(statement.target))}\b")
         lines = (line for line in loop.body.body if isinstance(line, cst.SimpleStatementLine))
         return any(
-            total.search(self.context.code(small)) for line in lines for small in line.body if small is not statement
+            total.search(self.context.code(small))
+            for line in lines
+            for small in line.body
+            if small is not statement
         )
 
     def _kept(self, node: cst.CSTNode) -> str | None:

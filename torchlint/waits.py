@@ -60,12 +60,13 @@ class WaitRule(Rule):
         return weakest(confidence_of(sync.value.certainty), _of_place(sync.value))
 
     def _cause(self, sync: Sync) -> cst.CSTNode:
-        """The first wait for the same value in this step, or in the same statement."""
+        """The statement with the first wait for the same value in this step, or with another wait."""
         place = place_of(sync.scene)
         keys = [(*place, "in", id(sync.statement))]
         if sync.subject:
             keys.append((*place, "of", sync.subject))
-        cause = next((self._first[key] for key in keys if key in self._first), sync.node)
+        here = sync.node if sync.statement is None else sync.statement
+        cause = next((self._first[key] for key in keys if key in self._first), here)
         for key in keys:
             self._first.setdefault(key, cause)
         return cause

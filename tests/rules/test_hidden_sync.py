@@ -154,3 +154,11 @@ def test_another_library_has_items_too() -> None:
 def test_a_number_either_way_is_read_once() -> None:
     body = "norm = norm.detach().item() if isinstance(norm, torch.Tensor) else norm\nprint(f'{norm}')"
     assert texts(step("norm = clip(model)\n" + body), CODE) == []
+
+
+def test_a_wait_that_the_same_statement_asks_for_is_not_told_twice() -> None:
+    body = "first = (F.relu(output) > 0).nonzero()[0].item()"
+    assert texts(step(body), "DEV301", CODE) == [body]
+    assert texts(step("first = (F.relu(output) > 0).nonzero()"), "DEV301", CODE) == [
+        "first = (F.relu(output) > 0).nonzero()"
+    ]

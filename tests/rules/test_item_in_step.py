@@ -248,7 +248,9 @@ def test_where_the_number_goes_elsewhere_the_fix_is_only_told() -> None:
 
 
 def test_a_sum_that_is_shown_every_round_would_only_wait_elsewhere() -> None:
-    (found,) = findings(step("total += loss.item()\nbar.set_postfix(mean=total / n)", before="total = 0.0"), CODE)
+    (found,) = findings(
+        step("total += loss.item()\nbar.set_postfix(mean=total / n)", before="total = 0.0"), CODE
+    )
     assert found.fix is not None
     assert found.fix.safety is Safety.DISPLAY
 

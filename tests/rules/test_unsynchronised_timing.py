@@ -120,7 +120,16 @@ def test_a_date_is_a_clock_too() -> None:
 def test_other_work_of_the_device(work: str) -> None:
     expect(
         HEAD
-        + "def bench(loss):\n    a = torch.ones(9, 9, device='cuda')\n    start = time.time()\n"
+        + "def bench(model):\n    a = torch.ones(9, 9, device='cuda')\n    loss = model(a)\n    start = time.time()\n"
         + f"    {work}\n    print(f'{{time.time() - start}}')  # <-\n",
+        CODE,
+    )
+
+
+def test_a_backward_on_the_host_needs_no_wait() -> None:
+    expect(
+        HEAD
+        + "def bench():\n    x = torch.ones(3, requires_grad=True)\n    y = nn.Linear(3, 3)(x)\n    start = time.time()\n"
+        + "    y.sum().backward()\n    print(time.time() - start)\n",
         CODE,
     )

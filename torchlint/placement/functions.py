@@ -205,6 +205,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
     if function.moment is not None:
         around = function.moment[0]
         run.scene = run.scene._replace(
+            role=around.role if role == "function" and around.role in ("forward", "loss") else role,
             stepwise=run.scene.stepwise or around.stepwise, loops=around.loops, hot=around.hot,
             step_loop=around.step_loop,
             tests=run.scene.tests | around.tests, no_grad=run.scene.no_grad or around.no_grad,

@@ -13,7 +13,7 @@ import libcst as cst
 from torchlint.placement.events import Backward, Event, Move, Sync, Use
 from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import dotted
-from torchlint.placement.timeline import Timeline
+from torchlint.placement.timeline import Timeline, on_accelerator
 from torchlint.placement.usage import FileUsage, Usage
 from torchlint.placement.values import UNKNOWN, Alternative, Certainty, Kind, Value, join, narrowed
 
@@ -256,7 +256,7 @@ class Interpreter:
 
     def emit(self, event: Event, *extra: Any) -> None:
         """Let an event leave, once for a node; a later pass over a loop may know more."""
-        if type(event) is Backward:
+        if type(event) is Backward and on_accelerator(event.value):
             self.timeline.works(event.node)
         if self.silent:
             return

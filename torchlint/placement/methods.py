@@ -36,7 +36,7 @@ from torchlint.placement.operations import emit_host_only, mix
 from torchlint.placement.syncs import demand, demand_host, emit_sync, may_wait, number_read, read_as_text
 from torchlint.placement.syntax import dotted, integer, string, words
 from torchlint.placement.timeline import event_call, read_pending
-from torchlint.placement.torch_calls import bound_operands, is_strict, result_of, waits
+from torchlint.placement.torch_calls import WITHOUT_GRADIENT, bound_operands, is_strict, result_of, waits
 from torchlint.placement.values import (
     ARRAY,
     HOST,
@@ -507,17 +507,10 @@ def _general_method(
         "le",
     ):
         facts |= {"mask"}
-    if name in _WITHOUT_GRADIENT:
+    if name in WITHOUT_GRADIENT:
         facts = facts - {"grad"} | {"cut"}
     plain = Value(Kind.TENSOR, places, value.certainty, facts=facts)
     return result_of(binding, plain)
-
-
-#: Methods whose result no gradient flows through.
-_WITHOUT_GRADIENT = frozenset(
-    "argmax argmin argsort eq ne gt lt ge le long int short bool any all nonzero isnan isinf isfinite bincount"
-    " count_nonzero unique histc searchsorted logical_not logical_and logical_or round sign floor ceil".split()
-)
 
 
 #: Methods whose result has at least one dimension whatever they are given.

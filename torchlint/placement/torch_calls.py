@@ -948,7 +948,16 @@ def _operation(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
         "isin",
     ):
         facts |= {"mask"}
+    if last in WITHOUT_GRADIENT:
+        facts = facts - {"grad", "loss"} | {"cut"}
     return result_of(binding, result.but(facts=facts))
+
+
+#: Operations whose result no gradient flows through.
+WITHOUT_GRADIENT = frozenset(
+    "argmax argmin argsort eq ne gt lt ge le long int short bool any all nonzero isnan isinf isfinite bincount"
+    " count_nonzero unique histc searchsorted logical_not logical_and logical_or round sign floor ceil isin".split()
+)
 
 
 _JOINING = frozenset(
