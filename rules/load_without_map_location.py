@@ -64,6 +64,7 @@ class LoadWithoutMapLocation(Rule):
             self._unmapped.append(load)  # else the run reads back what it wrote itself
 
     def finish(self) -> Iterator[Report]:
+        saved_from_cpu = bool(self._saved) and _FROM_CPU.search(self.context.module.code) is not None
         for load in self._unmapped:
             if any(_is_of(save, load) and _is_alternative(save, load) for save in self._saved):
                 continue  # a cache: what isn't there yet is made and saved, by the same code on the same machine
@@ -74,7 +75,13 @@ class LoadWithoutMapLocation(Rule):
                 (NodeEdit(load.node, "argument", f"map_location={device}"),),
             )
             message = "without `map_location` the tensors go back to the device that they were saved from"
-            yield self.finding(load, message, confidence=_confidence(load), fix=fix)
+            # Where the code that saves brings its tensors to the CPU first, they come back to it.
+            sure = Confidence.POSSIBLE if saved_from_cpu else _confidence(load)
+            yield self.finding(load, message, confidence=sure, fix=fix)
+
+
+#: How code brings a model's state to the CPU before it saves it.
+_FROM_CPU = re.compile(r"offload_to_cpu|rank0_only|\.cpu\(\)|\.to\([\"']cpu[\"']\)")
 
 
 def _is_of(save: Save, load: Load) -> bool:
