@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from torchlint.findings import Confidence, Severity
+from torchlint.findings import Confidence, Safety, Severity
 from torchlint.mixes import (
     Origins,
     confidence_in,
@@ -20,10 +20,20 @@ from torchlint.mixes import (
     origin_notes,
     shown,
 )
-from torchlint.placement.events import Build, Create, Mix, Move, Return
+from torchlint.placement.events import Build, Create, HostOnly, Leftover, Mix, Move, Return
 from torchlint.placement.syntax import dotted
 from torchlint.placement.values import Kind, Value, Where
-from torchlint.rule import Note, Probe, Report, Rule, RuleContext, confidence_of, weakest
+from torchlint.rule import (
+    NodeEdit,
+    NodeFix,
+    Note,
+    Probe,
+    Report,
+    Rule,
+    RuleContext,
+    confidence_of,
+    weakest,
+)
 
 #: Optimizers that allocate their state in the constructor, beside the parameters (torch/optim/adagrad.py).
 _ALLOCATING = frozenset(["torch.optim.Adagrad"])
@@ -99,6 +109,31 @@ class MixedDevices(Rule):
             message = f"`{name}` moves after its optimizer {how}: the state stays where the parameters were"
             notes = [Note("origin", build.node, "the state is on the device that the parameters are on here")]
             yield self.finding(move, message, confidence=Confidence.LIKELY, notes=notes)
+
+    def on_leftover(self, event: Leftover) -> Iterator[Report]:
+        """What came with a tensor that was moved was not, and both meet."""
+        (kept, place), (witness, other) = event.kept, event.other
+        if place.through is not None or event.scene.is_test or event.scene.role in ("data", "test"):
+            return
+        message = (
+            f"`{shown(kept.node, self.context)}` was not moved to `{other.place.name}` like what came with it, and joins"
+            f" `{shown(witness.node, self.context)}`, which was"
+        )
+        sure = weakest(confidence_of(kept.value.certainty), confidence_of(witness.value.certainty), Confidence.LIKELY)
+        yield self.finding(event, message, confidence=sure)
+
+    def on_host_only(self, event: HostOnly) -> Iterator[Report]:
+        """Lengths of sequences are read on the host."""
+        value, away = event.operand.value, event.away
+        if event.api != "pack_padded_sequence" or away is None or event.scene.is_test:
+            return
+        sure = confidence_of(value.certainty)
+        if away.place.where is Where.OF_CALLER and (not is_hot(event.scene) or any(f.startswith("like:") for f in value.facts)):
+            sure = Confidence.POSSIBLE  # lengths that come by themselves are rather on the host
+        source = shown(event.operand.node, self.context)
+        message = f"`{source}` is {away.place.describe()}, and lengths must be on the CPU"
+        fix = NodeFix("copy them to the CPU", Safety.SAFE, (NodeEdit(event.operand.node, "after", ".cpu()"),))
+        yield self.finding(event, message, confidence=weakest(sure, Confidence.LIKELY), fix=fix)
 
     def on_build(self, build: Build) -> None:
         parameter = build.value.element

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.mixes import shown
 from torchlint.placement.events import HostOnly
-from torchlint.placement.values import Where
+from torchlint.placement.values import Certainty, Where
 from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, confidence_of, weakest
 
 
@@ -61,7 +61,10 @@ class NumpyOfDeviceTensor(Rule):
         source = shown(event.operand.node, self.context)
         if away is None:
             message = f"`{source}` hangs on a graph, and `numpy()` refuses it: detach it first"
-            yield self.finding(event, message, confidence=Confidence.POSSIBLE, fix=self._fix(event, ".detach()"))
+            # A function may be called where gradients are off; a program's own statements are not.
+            here = event.scene.role == "script" and not event.scene.is_test and value.certainty is Certainty.KNOWN
+            sure = Confidence.LIKELY if here else Confidence.POSSIBLE
+            yield self.finding(event, message, confidence=sure, fix=self._fix(event, ".detach()"))
             return
         sure = confidence_of(value.certainty)
         if away.place.where is Where.OF_CALLER or "assumed" in value.facts:

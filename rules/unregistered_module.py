@@ -134,4 +134,4 @@ def _kept_modules(value: Value) -> Value | None:
     if value.kind not in (Kind.SEQUENCE, Kind.MAPPING) or value.element is None:
         return None
     inner = value.element
-    return inner if inner.kind is Kind.MODULE and inner.on_host else None
+    return inner if inner.kind is Kind.MODULE and inner.on_host else _kept_modules(inner)

@@ -12,7 +12,7 @@ from torchlint.placement.arguments import Arguments, evaluate_arguments
 from torchlint.placement.classes import instantiate, start_analysis
 from torchlint.placement.definitions import Class, Function
 from torchlint.placement.discards import mark_dropped
-from torchlint.placement.events import Autocast, Call, Move, Operand
+from torchlint.placement.events import Attribute, Autocast, Call, Move, Operand
 from torchlint.placement.flags import as_flag
 from torchlint.placement.frameworks_bridge import framework_method
 from torchlint.placement.functions import call_function
@@ -173,7 +173,20 @@ def _instantiate(run: Interpreter, cls: Class, node: cst.Call, arguments: Argume
     if init is not None:
         start_analysis(cls)
         bound = {**dict(zip(init.parameters, (o.value for o in arguments.operands()))), **bound}
+    _note_kept_modules(run, cls, bound)
     return instantiate(run, cls, node, bound)
+
+
+def _note_kept_modules(run: Interpreter, cls: Class, bound: dict[str, Value]) -> None:
+    """A constructor that keeps the list of Modules which it is given."""
+    if not cls.is_module or cls.run is not run:
+        return
+    for name, held in cls.attributes.items():
+        like = next((fact[5:] for fact in held.facts if fact.startswith("like:")), None)
+        given = bound.get(like) if like is not None else None
+        target = cls.targets.get(name)
+        if given is not None and target is not None and given.kind in (Kind.SEQUENCE, Kind.MAPPING):
+            run.emit(Attribute(target, run.scene, cls, name, given, "assign"), given.element)
 
 
 def call_module(run: Interpreter, module: Value, node: cst.Call, arguments: Arguments, env: Env) -> Value:

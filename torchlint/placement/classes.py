@@ -228,7 +228,7 @@ def instance_attribute(run: Interpreter, base: Value, name: str, node: cst.Attri
     if holder.is_module and name in holder.registered and not _is_being_built(run, holder):
         value = _registered_value(holder, value)
         return at_instance(value, base)
-    if _assigned_elsewhere(run, cls, name):
+    if _assigned_elsewhere(run, cls, name) and not _is_first_read(run, cls, name):
         # Another method writes it, and who runs first is not known; but all of them may have left it on the host.
         _summarise_assigners(cls, name)
         found = cls.attribute(name)
@@ -313,6 +313,18 @@ def _assigned_elsewhere(run: Interpreter, cls: Class, name: str) -> bool:
         known |= c.assigned_in.get(name, set())
         known |= {n for n, m in c.methods.items() if name in c.run.usage.of(m.node).self_assigned}
     return bool(known - {"__init__"})
+
+
+def _is_first_read(run: Interpreter, cls: Class, name: str) -> bool:
+    """Whether what the constructor left is read, the first time that the one other method that writes it runs."""
+    function = run.frame.function
+    if function is None or run.scene.conditions or run.scene.loops or run.scene.tests:
+        return False
+    writers: set[str] = set()
+    for c in cls.lineage():
+        writers |= c.assigned_in.get(name, set())
+        writers |= {n for n, m in c.methods.items() if name in c.run.usage.of(m.node).self_assigned}
+    return function.name == "forward" and writers == {"__init__", "forward"}
 
 
 def _always_on_host(cls: Class, name: str, value: Value) -> bool:

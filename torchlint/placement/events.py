@@ -100,10 +100,11 @@ class Mix(Event):
 
 @dataclass(slots=True)
 class Leftover(Event):
-    """An operation joins a tensor that an attribute keeps, wherever that is, with one that its caller or Module moves.
+    """An operation joins a tensor that was left where it was with one that is moved.
 
-    api: the operator or function. kept: the operand and the alternative that came through the attribute; other: what
-    it joins.
+    Either an attribute of a Module keeps it (`through` of its alternative), and the other one is moved by the caller or with
+    the Module; or it came with others that were sent to a device, where the other one is.
+    api: the operator or function. kept: the operand that stayed, and its alternative; other: what it joins.
     """
 
     api: str

@@ -18,7 +18,7 @@ from torchlint.placement.frameworks_bridge import framework_attribute
 from torchlint.placement.guards import frequency_tests, tests_of
 from torchlint.placement.helpers import note_filter
 from torchlint.placement.interpreter import Env, Interpreter, expression, key_of, negated
-from torchlint.placement.operations import check_index, mix
+from torchlint.placement.operations import as_tensor_if_moved, check_index, mix
 from torchlint.placement.statements import bind
 from torchlint.placement.syncs import demand, demand_host, emit_sync, read_as_text
 from torchlint.placement.syntax import dotted, integer, string, words
@@ -204,7 +204,7 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
     if base.kind is Kind.STRING:
         return Value(Kind.STRING)
     if base.kind is Kind.UNKNOWN:
-        places = tuple(p._replace(rank=None) for p in base.places)
+        places = base.places if "batch" in base.facts else tuple(p._replace(rank=None) for p in base.places)
         # What was moved and has several dimensions is a tensor.
         kind = Kind.TENSOR if len(node.slice) > 1 and "fresh" in base.facts and places else Kind.UNKNOWN
         return Value(kind, places, min(base.certainty, Certainty.INFERRED), facts=base.facts & _UNSURE)
@@ -278,6 +278,10 @@ def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode
             known = a if a.kind is Kind.TENSOR else b
             # The other one may be a tensor elsewhere: then the result is there.
             unsure = known.on_host or known.certainty is Certainty.GUESSED
+            if known.on_host and run.scene.role == "init" and "assumed" not in (a.facts | b.facts):
+                # The arguments of a constructor are rather numbers, and nothing is elsewhere yet.
+                places = with_rank(known.places, 1 if all(p.rank == 1 for p in known.places) else None)
+                return known.but(places=places, certainty=Certainty.INFERRED, facts=known.facts & {"grad", "cut"})
             if unsure and _may_hold_tensor(b if known is a else a):
                 return known.but(places=(), facts=(known.facts & {"grad", "loss", "cut"}) | {"doubtful"})
             return known.but(
@@ -314,15 +318,17 @@ def _operate(run: Interpreter, node: cst.BinaryOperation, left_node: cst.CSTNode
         return ARRAY
     if Kind.STRING in (a.kind, b.kind):
         return Value(Kind.STRING)
+    if {a.kind, b.kind} <= {Kind.UNKNOWN, Kind.NUMBER} and not any(p.place.is_host for v in (a, b) for p in v.places):
+        # Whatever it is that is computed with, the result is where it is.
+        places = tuple(p._replace(rank=None) for p in union(a.places, b.places))
+        return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=(a.facts | b.facts) & _OF_A_COMPUTATION)
     return UNKNOWN
 
 
 def _as_input(run: Interpreter, node: cst.CSTNode, value: Value) -> Value:
     """A forward's first argument that arithmetic joins with a tensor, and nothing calls a number, is one."""
     function = run.frame.function
-    if value.kind is Kind.UNKNOWN and value.places and value.facts & {"fresh", "perhaps"}:
-        # It was moved, and no Module or batch is added to anything; or it is a tensor on some path.
-        return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
+    value = as_tensor_if_moved(value)
     if value.kind is not Kind.UNKNOWN or type(node) is not cst.Name or run.scene.role != "forward" or function is None:
         return value
     name = node.value
@@ -354,6 +360,8 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
         mark_compared(run, side)
     if _asks_for_none(values, operators):
         return NUMBER
+    if not any(o in _TRUTH_ONLY for o in operators):
+        values = [as_tensor_if_moved(v) for v in values]
     if any(v.kind is Kind.TENSOR for v in values) and not any(o in _TRUTH_ONLY for o in operators):
         nodes = [node.left, *(c.comparator for c in node.comparisons)]
         values = [_as_input(run, n, v) for n, v in zip(nodes, values)]

@@ -15,7 +15,7 @@ from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import dotted
 from torchlint.placement.timeline import Timeline, on_accelerator
 from torchlint.placement.usage import FileUsage, Usage
-from torchlint.placement.values import UNKNOWN, Alternative, Certainty, Kind, Value, join, narrowed
+from torchlint.placement.values import UNKNOWN, Alternative, Certainty, Kind, Place, Value, join, narrowed
 
 if TYPE_CHECKING:
     from torchlint.placement.definitions import Class, Function
@@ -80,7 +80,7 @@ class Frame:
     """One function (or the module) while it is interpreted."""
 
     __slots__ = (
-        "began", "exits", "function", "global_names", "outer", "parameters", "returns", "self_name", "statement",
+        "began", "exits", "function", "global_names", "outer", "parameters", "returns", "self_name", "sent", "statement",
         "usage", "versions", "yields",
     )  # fmt: skip
 
@@ -96,6 +96,8 @@ class Frame:
         self.parameters: Env = {}
         self.returns: list[tuple[cst.CSTNode, Value]] = []
         self.yields: Value | None = None
+        #: Where tensors of each parameter were sent, so that what came with them is known to be elsewhere.
+        self.sent: dict[Place, set[Place]] = {}
         #: How often each name was bound so far, for telling conditions apart.
         self.versions: defaultdict[str, int] = defaultdict(int)
         #: The assignment under way, where it has one target.

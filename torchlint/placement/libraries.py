@@ -18,6 +18,7 @@ from torchlint.placement.syntax import dotted, string
 from torchlint.placement.timeline import read_pending
 from torchlint.placement.values import (
     ARRAY,
+    HOST,
     NUMBER,
     UNKNOWN,
     Alternative,
@@ -276,12 +277,8 @@ def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Ar
 
 
 def batch_of(run: Interpreter, dataset: Value, arguments: Arguments, node: cst.Call) -> Value | None:
-    """What a DataLoader over a dataset yields, where that is known."""
-    if arguments.find("collate_fn") is not None or (
-        arguments.find("batch_sampler") is not None and dataset.element is None
-    ):
-        return None
-    if run.scene.default_device:
+    """What a DataLoader over a dataset yields: what the dataset gives, stacked on the host."""
+    if run.scene.default_device or arguments.find("collate_fn") is not None or arguments.unpacked:
         return None
     element = dataset.element
     if element is None and isinstance(dataset.ref, Class):
@@ -289,9 +286,14 @@ def batch_of(run: Interpreter, dataset: Value, arguments: Arguments, node: cst.C
         if get is not None and get.state != "running":
             summarise(get)
             element = get.result
-    if element is None:
+    known = None if element is None else _batched(element, node)
+    if known is not None and known.kind is not Kind.UNKNOWN:
+        return known
+    if isinstance(dataset.ref, Class) or dataset.kind is Kind.TENSOR or arguments.find("batch_sampler") is not None:
         return None
-    return _batched(element, node)
+    # Datasets read what they give from files, and default_collate stacks it where it is.
+    host = Alternative(HOST, 1, node)
+    return Value(Kind.UNKNOWN, (host,), Certainty.INFERRED, facts=frozenset({"batch"}))
 
 
 def _batched(value: Value, node: cst.Call) -> Value:
@@ -299,8 +301,6 @@ def _batched(value: Value, node: cst.Call) -> Value:
     if value.kind is Kind.TENSOR:
         return value.but(places=with_rank(value.places, 1), facts=frozenset())
     if value.kind in (Kind.NUMBER, Kind.ARRAY):
-        from torchlint.placement.values import HOST
-
         return Value(Kind.TENSOR, (Alternative(HOST, 1, node),), Certainty.INFERRED)
     if value.kind is Kind.SEQUENCE and value.items is not None:
         return sequence(tuple(_batched(i, node) for i in value.items))

@@ -217,6 +217,8 @@ def move(
         run.move_uses.get(node, Use.USED), run.rows.get(node),
     )  # fmt: skip
     run.emit(event)
+    if target is not None and value.kind is not Kind.MODULE:
+        _note_sent(run, value, target)
     if run.frame.function is not None:
         if value.kind is Kind.MODULE:
             run.frame.function.changes = True
@@ -276,6 +278,14 @@ def _copied_before(run: Interpreter, node: cst.CSTNode) -> None:
         and not event.non_blocking
     ):
         emit_sync(run, node, "cpu", event.value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED))
+
+
+def _note_sent(run: Interpreter, value: Value, target: tuple[Alternative, ...]) -> None:
+    """What a caller gave is not on the device that a part of it is sent to."""
+    if all(p.place.where is Where.NAMED for p in target) and target and not run.scene.tests:
+        for alternative in value.places:
+            if alternative.place.where is Where.OF_CALLER:
+                run.frame.sent.setdefault(alternative.place, set()).update(p.place for p in target)
 
 
 def _all_host(places: tuple[Alternative, ...]) -> bool:

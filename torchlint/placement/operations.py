@@ -93,6 +93,8 @@ def _judge(
         for alternative in accused.value.places:
             if alternative.through is not None and alternative.place.where in (Where.OF_CALLER, Where.UNKNOWN):
                 _leave_behind(run, node, api, accused, alternative, tensors)
+            if alternative.place in run.frame.sent:
+                _left_unsent(run, node, api, accused, alternative, tensors)
             if not alternative.place.is_host:
                 continue
             if not _accuses(run, accused, alternative, in_place and position == 0, strict):
@@ -121,6 +123,25 @@ def _witness(
             if rank < best:
                 found, best = (witness, other), rank
     return found
+
+
+def _left_unsent(
+    run: Interpreter,
+    node: cst.CSTNode,
+    api: str,
+    operand: Operand,
+    alternative: Alternative,
+    tensors: Sequence[Operand],
+) -> None:
+    """A tensor stayed where its caller had it, and joins one on the device that others of the same were sent to."""
+    sent = run.frame.sent[alternative.place]
+    if alternative.rank == 0 or operand.value.kind is not Kind.TENSOR or alternative.through is not None:
+        return
+    for witness in tensors:
+        places = witness.value.places
+        if witness is not operand and places and all(p.place in sent for p in places):
+            run.emit(Leftover(node, run.scene, api, (operand, alternative), (witness, places[0])), "unsent")
+            return
 
 
 def _leave_behind(
@@ -229,12 +250,21 @@ def emit_host_only(run: Interpreter, node: cst.CSTNode, api: str, operand: Opera
     away = [p for p in value.places if p.place.where not in (Where.HOST, Where.UNKNOWN)]
     if away:
         run.emit(HostOnly(node, run.scene, api, operand, min(away, key=lambda p: _LOUDNESS[p.place.where])))
-    elif "grad" in value.facts and not run.scene.no_grad and api == "numpy":
+    elif "grad" in value.facts and "cut" not in value.facts and not run.scene.no_grad and api == "numpy":
         run.emit(HostOnly(node, run.scene, api, operand, None))
+
+
+def as_tensor_if_moved(value: Value) -> Value:
+    """What arithmetic joins with a tensor is one, if it was moved (no Module is added to anything) or is one on some path."""
+    if value.kind is Kind.UNKNOWN and value.places and value.facts & {"fresh", "perhaps"}:
+        return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
+    return value
 
 
 def augmented(run: Interpreter, node: cst.AugAssign, left: Value, right: Value) -> Value:
     """`left op= right`: in place for a tensor."""
+    if left.kind is Kind.TENSOR:
+        right = as_tensor_if_moved(right)
     if left.kind is Kind.TENSOR and right.kind is Kind.TENSOR:
         operands = [Operand(node.target, left, "in place"), Operand(node.value, right)]
         result = mix(run, node, type(node.operator).__name__, operands, in_place=True)
@@ -299,6 +329,18 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
         else None
     )
     env[name] = base.but(keys=keys or None, element=element, items=None if key is None else base.items)
+    _note_grown(run, target, name, env[name], value)
+
+
+def _note_grown(run: Interpreter, node: cst.CSTNode, name: str, grown: Value, value: Value) -> None:
+    """An attribute's container got another item."""
+    owner = run.frame.function.owner if run.frame.function is not None else None
+    instance, _, attribute = name.partition(".")
+    if owner is None or instance != run.frame.self_name or attribute not in owner.attributes:
+        return
+    owner.attributes[attribute] = grown
+    if value.kind in (Kind.MODULE, Kind.TENSOR):
+        run.emit(Attribute(node, run.scene, owner, attribute, grown, "append"))
 
 
 def _assign_in_dict(run: Interpreter, target: cst.Subscript, value: Value) -> None:

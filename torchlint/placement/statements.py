@@ -39,6 +39,7 @@ from torchlint.placement.syntax import descendants, dotted, mentions, words
 from torchlint.placement.values import (
     NONE,
     UNKNOWN,
+    Certainty,
     Kind,
     Value,
     element_of,
@@ -536,7 +537,7 @@ def _unpack(run: Interpreter, target: cst.CSTNode, value: Value, env: Env) -> No
         elif value.items is not None and starred is not None and position > starred:
             part = value.items[position - len(elements)] if len(value.items) >= len(elements) - 1 else element_of(value)
         elif "batch" in value.facts:
-            part = Value(Kind.UNKNOWN, facts=frozenset({"collated"}))
+            part = Value(Kind.UNKNOWN, value.places, Certainty.INFERRED, facts=frozenset({"collated"}))
         else:
             part = element_of(value)
         bind(

@@ -524,7 +524,8 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
             operands = operands[:1]
         if module.places:
             operands.insert(0, Operand(node.func, module, "weight"))
-        result = mix(run, node, name.rsplit(".", 1)[-1], operands, rank=0)
+        last = name.rsplit(".", 1)[-1]
+        result = mix(run, node, last, operands, strict=last in ("CrossEntropyLoss", "NLLLoss"), rank=0)
         return result.but(facts=result.facts | {"loss", "grad"})
     known = name in torch_api.MODULES and bool(overloads)
     given = arguments.all() + spread(node, arguments)
@@ -977,8 +978,14 @@ _JOINING = frozenset(
 _LENIENT = frozenset("stack sum cat concat concatenate vstack hstack dstack".split())
 
 
+#: Losses that compare nothing element by element.
+_STRICT_LOSSES = frozenset(["cross_entropy", "nll_loss", "multi_margin_loss", "multilabel_margin_loss"])
+
+
 def is_strict(last: str, binding: Binding | None) -> bool:
     """Whether an operation takes no tensor from elsewhere, not even a 0-dim one from the host."""
+    if last in _STRICT_LOSSES:
+        return True
     if binding is None or last in _LENIENT or "loss" in last or "entropy" in last:
         return False
     return not binding.overload.elementwise

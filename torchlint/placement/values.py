@@ -156,6 +156,7 @@ class Value:
         in place   a framework's object whose `to` changes it; copies: whose `to` returns another one
         disabled   a scaler that may be switched off by a flag
         element    what an index took out, perhaps of a single dimension
+        batch      what a loader yields: a tensor, or several in a tuple or dict
         moved leaf the copy that moving a leaf made, where nothing else refers to the leaf
         filled     a tensor written piece by piece
         perhaps    of unknown kind, but a tensor on some path
