@@ -182,7 +182,7 @@ class MixedDevices(Rule):
             create = self._origins.created.get(host_part.origin) if host_part.origin is not None else None
             if create is None or create.scene.function is not scene.function or "assumed" in other_part.facts:
                 continue
-            if not is_plain_factory(create) or any(fact.startswith("like:") for fact in other_part.facts):
+            if not is_plain_factory(create) or any(f == "given" or f.startswith("like:") for f in other_part.facts):
                 continue  # host data became a tensor, or the other exit hands back what it got
             other = next((p for p in other_part.places if p.place.where is not Where.UNKNOWN), None)
             if other is None or other.place.where is Where.NAMED or other_part.may_be_on_host:

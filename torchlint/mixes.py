@@ -54,12 +54,12 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
     """How sure it is that a mix fails; None where its code belongs on the host."""
     scene = mix.scene
     (accused, host), (witness, other) = mix.host, mix.other
-    if scene.role in _HOST_ROLES or scene.is_test:
+    if scene.role in _HOST_ROLES or scene.is_test or scene.converts:
         return None
     if scene.role == "init" and other.place.where is Where.OF_MODULE:
         return None  # nobody can have moved it yet
     sure = weakest(confidence_of(accused.value.certainty), confidence_of(witness.value.certainty))
-    if "assumed" in witness.value.facts or (is_open(host) and not accused.value.on_host):
+    if "assumed" in witness.value.facts or is_open(host):
         return Confidence.POSSIBLE
     if other.place.where not in (Where.NAMED, Where.DEFAULT) and _is_on_purpose(mix, origins):
         return Confidence.POSSIBLE
@@ -77,17 +77,15 @@ def _is_on_purpose(mix: Mix, origins: Origins) -> bool:
     if accused.value.kind is Kind.MODULE and host.through is not None:
         return True
     create = origins.created.get(host.origin) if host.origin is not None else None
-    if create is None:
-        return isinstance(host.origin, cst.Call) and accused.value.kind is Kind.TENSOR and _names_cpu(host.origin)
-    return create.why == "explicit"
+    if create is not None:
+        return create.why == "explicit"
+    # A copy, or a device that is the CPU; a tokenizer's output or a loader's batch was never asked to be there.
+    node = host.origin
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _SENDING
 
 
-def _names_cpu(call: cst.Call) -> bool:
-    return any(
-        isinstance(a.value, cst.SimpleString) and a.value.value.strip("\"'").startswith("cpu")
-        for a in call.args
-    )
-
+#: What puts a tensor on the CPU because it is told to.
+_SENDING = frozenset("to cpu copy_ type device cuda".split())
 
 #: Functions with these words in their names turn tensors into files, text or pictures, or files into tensors.
 _FOR_PEOPLE = re.compile(
@@ -99,11 +97,15 @@ _FOR_PEOPLE = re.compile(
 def _confidence_in_place(other: Alternative, mix: Mix) -> Confidence:
     scene = mix.scene
     if other.place.where in (Where.NAMED, Where.DEFAULT):
-        return Confidence.CERTAIN
+        # The device of something unknown may be the CPU.
+        return Confidence.LIKELY if other.place.name.endswith(".device") else Confidence.CERTAIN
     if scene.host_only or scene.role == "init":
         return Confidence.POSSIBLE
     if scene.function is not None and _FOR_PEOPLE.search(scene.function.name.value) and not is_hot(scene):
         return Confidence.POSSIBLE
+    if mix.host[0].value.kind is Kind.MODULE and not getattr(scene.owner, "is_module", False):
+        # A function that builds a model and never moves it may well run on the CPU throughout.
+        return Confidence.LIKELY if mix.confirmed else Confidence.POSSIBLE
     if is_hot(scene) or scene.device_aware or mix.confirmed:
         return Confidence.LIKELY
     return Confidence.POSSIBLE

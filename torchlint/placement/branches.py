@@ -9,7 +9,7 @@ from typing import NamedTuple
 import libcst as cst
 
 from torchlint.placement.interpreter import Env, Interpreter, join_env
-from torchlint.placement.syntax import condition
+from torchlint.placement.syntax import condition, descendants
 from torchlint.placement.values import Kind, Value, guarded
 
 Condition = tuple[str, bool]
@@ -61,6 +61,37 @@ def world_of(tests: frozenset[str], *, taken: bool) -> str:
     if "no-accelerator" in tests and "accelerator" not in tests:
         return "host" if taken else "accelerator"
     return "flag" if tests & {"flag", "accelerator"} else ""
+
+
+def drop_placeholders(node: cst.If, taken: Env, skipped: Env) -> None:
+    """In a loop, what one branch sets and the other one adds to held a mere stand-in before: it is never added to.
+
+    `if first: total = x` … `else: total = torch.cat([total, x])`
+    """
+    assert isinstance(node.orelse, cst.Else)
+    for setting, other in ((node.body, skipped), (node.orelse.body, taken)):
+        reading = node.orelse.body if other is skipped else node.body
+        names = _set_anew(setting)
+        if not names:
+            continue
+        read = {n.value for n in descendants(reading) if isinstance(n, cst.Name)}
+        for name in names & read:
+            value = other.get(name)
+            if value is not None and value.may_be_on_host:
+                other[name] = value.at(tuple(p for p in value.places if not p.place.is_host))
+
+
+def _set_anew(suite: cst.BaseSuite) -> set[str]:
+    """The names that a suite binds to something that does not hang on them."""
+    names: set[str] = set()
+    for line in suite.body:
+        for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+            if isinstance(small, cst.Assign) and len(small.targets) == 1:
+                target = small.targets[0].target
+                if isinstance(target, cst.Name):
+                    used = {n.value for n in descendants(small.value) if isinstance(n, cst.Name)}
+                    names |= {target.value} - used
+    return names
 
 
 def meet(before: Env, branches: Sequence[Branch]) -> Env:

@@ -27,8 +27,8 @@ from torchlint.placement.values import (
 
 def define_class(run: Interpreter, node: cst.ClassDef, env: Env) -> Value:
     """Make the Class of a `class` statement; its body runs where it stands."""
-    bases = [run.evaluate(b.value, env) for b in node.bases]
-    bases = [_resolved_base(run, b, cst_base.value) for b, cst_base in zip(bases, node.bases)]
+    named = [_plain_base(base.value) for base in node.bases]
+    bases = [_resolved_base(run, run.evaluate(base, env), base) for base in named]
     cls = Class(node, run, bases)
     texts = " ".join(words(d.decorator).lower() for d in node.decorators)
     if any(w in texts for w in ("cuda", "gpu", "accelerator", "skip", "require")):
@@ -55,6 +55,11 @@ def _unseen_bases(cls: Class) -> list[Value]:
 
 def _has_unseen_base(cls: Class) -> bool:
     return bool(_unseen_bases(cls))
+
+
+def _plain_base(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The class of a base such as `Net[State]`."""
+    return node.value if type(node) is cst.Subscript else node
 
 
 def _looks_like_module(run: Interpreter, cls: Class) -> bool:
@@ -146,6 +151,13 @@ def _registers(value: Value) -> bool:
 def assign_foreign_attribute(run: Interpreter, target: cst.Attribute, value: Value, env: Env) -> None:
     """`other.name = value`: what the class of `other` knew of it no longer holds."""
     base = run.evaluate(target.value, env)
+    root = target.value
+    while type(root) is cst.Attribute:
+        root = root.value
+    held = run.evaluate(root, env) if root is not target.value else base
+    if held.kind is Kind.MODULE and value.kind is not Kind.NUMBER:
+        # Whose parameters are replaced is wherever they come from.
+        run.moved_elsewhere.update(p.origin for p in held.places if p.origin is not None)
     if isinstance(base.ref, Class) and base.kind in (Kind.MODULE, Kind.OBJECT):
         cls: Class = base.ref
         cls.assigned_in[target.attr.value].add("(outside)")
@@ -235,9 +247,9 @@ def instance_attribute(run: Interpreter, base: Value, name: str, node: cst.Attri
         assert found is not None
         holder, value = found
         if not _always_on_host(cls, name, value):
-            places = _without_host(value)
+            value = at_instance(value, base)
             return value.but(
-                places=places,
+                places=_without_host(value),
                 certainty=min(value.certainty, Certainty.INFERRED),
                 element=None,
                 items=None,
@@ -386,7 +398,7 @@ def instantiate(run: Interpreter, cls: Class, node: cst.Call, bound: dict[str, V
     places: tuple[Alternative, ...] = ()
     if run.context_places is not None:
         places = tuple(p._replace(origin=node, rank=None) for p in run.context_places)
-    elif not run.scene.default_device and not any(v.kind is Kind.DEVICE for v in bound.values()):
+    elif not run.has_default_device and not any(v.kind is Kind.DEVICE for v in bound.values()):
         places = (Alternative(HOST, None, node),)
     start_analysis(cls)
     if _places_itself(cls) or not holds_state(cls):

@@ -122,7 +122,7 @@ class Class:
         names: set[str] = set()
         for base in self.bases:
             if isinstance(base.ref, Class):
-                names |= base.ref.kind_names
+                names |= base.ref.kind_names | {base.ref.name}
             elif base.name:
                 names.add(base.name)
         return names

@@ -120,7 +120,7 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
     if base.kind in (Kind.UNKNOWN, Kind.OWNED, Kind.MAPPING):
         # What a batch or an output holds lives where it does.
         places = tuple(p._replace(rank=None) for p in base.places)
-        return Value(Kind.UNKNOWN, places, min(base.certainty, Certainty.INFERRED), facts=base.facts & _UNSURE)
+        return Value(Kind.UNKNOWN, places, min(base.certainty, Certainty.INFERRED), facts=_handed_on(base))
     return UNKNOWN
 
 
@@ -207,11 +207,20 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
         places = base.places if "batch" in base.facts else tuple(p._replace(rank=None) for p in base.places)
         # What was moved and has several dimensions is a tensor.
         kind = Kind.TENSOR if len(node.slice) > 1 and "fresh" in base.facts and places else Kind.UNKNOWN
-        return Value(kind, places, min(base.certainty, Certainty.INFERRED), facts=base.facts & _UNSURE)
+        return Value(kind, places, min(base.certainty, Certainty.INFERRED), facts=_handed_on(base))
     return UNKNOWN
 
 
-_UNSURE = frozenset({"assumed", "perhaps"})
+_UNSURE = frozenset({"assumed", "perhaps", "given"})
+_GIVEN = frozenset({"given"})
+
+
+def _handed_on(base: Value) -> frozenset[str]:
+    """The facts of a part of something: whether it is as a caller gave it, among others."""
+    whole = any(fact.startswith("like:") for fact in base.facts)
+    return base.facts & _UNSURE | (_GIVEN if whole else frozenset())
+
+
 _ELEMENT = frozenset({"element"})
 
 

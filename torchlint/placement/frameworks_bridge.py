@@ -198,7 +198,7 @@ def _places(
     if found.lives is Lives.CREATED:
         if run.context_places is not None:
             return tuple(p._replace(rank=1, origin=node) for p in run.context_places)
-        return (Alternative(DEFAULT if run.scene.default_device else HOST, 1, node),)
+        return (Alternative(DEFAULT if run.has_default_device else HOST, 1, node),)
     if found.lives is Lives.ARGUMENTS:
         places: tuple[Alternative, ...] = ()
         for operand in arguments.positional:

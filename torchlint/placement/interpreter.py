@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -123,6 +124,7 @@ class Interpreter:
             default_device=self.usage.sets_default_device,
             is_test=_is_test_path(path),
             host_only=self.usage.is_host_only,
+            converts=re.search(r"(?:^|[/\\])(?:convert|export)[^/\\]*\.py$", path) is not None,
         )
         self.functions: list[Function] = []
         self.classes: list[Class] = []
@@ -145,6 +147,7 @@ class Interpreter:
         self.called: dict[cst.CSTNode, Function] = {}
         #: What `with` items are, by their expression, and the function that they stand in.
         self.contexts: dict[cst.CSTNode, tuple[Value, cst.FunctionDef | None]] = {}
+        self.default_is_set = False
         self.failures: list[tuple[cst.CSTNode, str]] = []
         self.timeline = Timeline()
         #: What is known of the backward calls of functions, where something asked.
@@ -153,6 +156,11 @@ class Interpreter:
         self.statement: cst.CSTNode | None = None
         self.torch_imported = False
         self.depth = 0
+
+    @property
+    def has_default_device(self) -> bool:
+        """Whether new tensors go to a device that the code set: for the module's own statements, set so far."""
+        return self.default_is_set if self.frame.function is None else self.scene.default_device
 
     # ------------------------------------------------------------------ values
 

@@ -278,7 +278,7 @@ def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Ar
 
 def batch_of(run: Interpreter, dataset: Value, arguments: Arguments, node: cst.Call) -> Value | None:
     """What a DataLoader over a dataset yields: what the dataset gives, stacked on the host."""
-    if run.scene.default_device or arguments.find("collate_fn") is not None or arguments.unpacked:
+    if run.has_default_device or arguments.find("collate_fn") is not None or arguments.unpacked:
         return None
     element = dataset.element
     if element is None and isinstance(dataset.ref, Class):

@@ -357,7 +357,7 @@ def _type_target(
 
 # ---------------------------------------------------------------------- tensors
 
-_LOSSY = frozenset({"moved leaf", "fresh", "leaf", "parameter", "buffer", "mask", "loss", "pinned", "row"})
+_LOSSY = frozenset({"given", "moved leaf", "fresh", "leaf", "parameter", "buffer", "mask", "loss", "pinned", "row"})
 
 
 def _tensor_method(

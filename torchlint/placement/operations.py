@@ -190,7 +190,7 @@ def _note_parameters(run: Interpreter, node: cst.CSTNode, tensors: Sequence[Oper
     groups = [
         {p.place.name if p.place.where is Where.OF_CALLER else "" for p in t.value.places if p.place.where in _GIVEN}
         for t in tensors
-        if not t.value.may_be_on_host
+        if not t.value.may_be_on_host and len(t.value.places) <= 2 and not any(p.guards for p in t.value.places)
     ]
     for position, group in enumerate(groups):
         for other in groups[position + 1 :]:

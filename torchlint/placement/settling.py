@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from torchlint.placement.definitions import Function
-from torchlint.placement.events import Event, Mix, Move
+from torchlint.placement.events import Event, HostOnly, Mix, Move
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.values import Kind, Value, Where
 
@@ -19,12 +19,19 @@ def settle(run: Interpreter) -> Iterator[Event]:
     """The events of a file in program order, without those that later code refutes."""
     functions = {id(function.node): function for function in run.functions}
     moved_at_once = set(_moved_at_once(run))
+    on_host = {
+        (id(event.scene.function), event.away.place)
+        for event in run.events.values()
+        if isinstance(event, HostOnly) and event.away is not None and event.away.place.where is Where.OF_CALLER
+    }
     for event in run.events.values():
         if isinstance(event, Mix):
             if event.host[1].origin in run.moved_elsewhere:
                 continue
             if event.node in moved_at_once and event.other[1].place.where is Where.OF_CALLER:
                 continue  # who moves the result takes both operands to be on the host
+            if (id(event.scene.function), event.other[1].place) in on_host:
+                continue  # NumPy is handed the same tensor as it is
             function = functions.get(id(event.scene.function))
             if function is not None:
                 passed = _passed(function, event)

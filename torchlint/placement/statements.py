@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from torchlint.placement.apis import api_value
-from torchlint.placement.branches import Branch, condition_of, meet, opposite, world_of
+from torchlint.placement.branches import Branch, condition_of, drop_placeholders, meet, opposite, world_of
 from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.demands import (
     asks_availability,
@@ -126,6 +126,8 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
             first = (tests, key)
         taken, skipped = dict(current), dict(current)
         narrow(run, clause.test, taken, skipped)
+        if run.scene.loops and isinstance(clause.orelse, cst.Else) and clause is node:
+            drop_placeholders(clause, taken, skipped)
         with run.under(tests | branch_tests(run, clause), key):
             taken_ends = run.suite(clause.body, taken)
         if not taken_ends:

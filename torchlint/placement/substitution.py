@@ -105,7 +105,9 @@ def _placed(
         )
         return found, argument.facts & {"assumed"}
     if argument is None:
-        return (alternative,), nothing
+        # The device of something that only the function knows says nothing here.
+        local = where is Where.NAMED and name.endswith(".device") and not name.startswith("self.")
+        return ((), nothing) if local else ((alternative,), nothing)
     if argument.kind is Kind.NONE:
         # device=None: wherever new tensors are by default; `to(None)` moves nothing.
         moved = isinstance(alternative.origin, cst.Call) and words(alternative.origin.func).endswith((".to", ".cuda"))

@@ -131,6 +131,7 @@ def _default_device(run: Interpreter, name: str, node: cst.Call, arguments: Argu
     if given is None:
         return UNKNOWN
     text = given.value.name or ""
+    run.default_is_set = name.endswith("device") or "cuda" in text or not text.endswith("Tensor")
     if name.endswith("device"):
         name_device(run, given.node, given.value, "literal", name)
     elif "cuda" in text:
@@ -227,14 +228,19 @@ def _vendor(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -
 # ---------------------------------------------------------------------- creation
 
 
+#: Sparse constructors, which follow their values.
+_OF_VALUES = frozenset(n for n in torch_api.FOLLOWS_DATA if n.startswith("torch.sparse_"))
+
+
 def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     """A factory: `torch.zeros`, `torch.tensor`, `torch.from_numpy`, `torch.FloatTensor`, …."""
     for operand in arguments.positional:
         if name in _SIZED or name == "torch.arange":
             demand(run, operand.value)
     device = arguments.find("device")
+    position = torch_api.parameter_names(name).index("values") if name in _OF_VALUES else 0
     data = (
-        arguments.value("data", 0)
+        arguments.value("values" if name in _OF_VALUES else "data", position)
         if name in torch_api.FOLLOWS_DATA or name in torch_api.IGNORES_DEFAULT_DEVICE
         else None
     )
@@ -259,7 +265,7 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
         places, why = (), "unknown"
     elif run.context_places is not None and name not in torch_api.IGNORES_DEFAULT_DEVICE:
         places, why = tuple(p._replace(rank=rank, origin=node) for p in run.context_places), "default"
-    elif run.scene.default_device and name not in torch_api.IGNORES_DEFAULT_DEVICE:
+    elif run.has_default_device and name not in torch_api.IGNORES_DEFAULT_DEVICE:
         places, why = (Alternative(DEFAULT, rank, node),), "default"
     else:
         places = (Alternative(HOST, rank, node),)
@@ -454,7 +460,7 @@ def _birthplace(
         return ()
     if run.context_places is not None:
         return tuple(p._replace(rank=None, origin=node) for p in run.context_places)
-    if run.scene.default_device:
+    if run.has_default_device:
         return (Alternative(DEFAULT, None, node),)
     return (Alternative(HOST, None, node),)
 
@@ -513,8 +519,9 @@ def _compile(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, 
 
 def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     """A call of a Module whose class is torch's own, or is not known."""
-    facts = frozenset({"grad"})
     name = module.name or ""
+    learns = name not in torch_api.MODULES or name in torch_api.ACCEPTS_DEVICE or "state" in module.facts
+    facts = frozenset({"grad"}) if learns and not run.scene.no_grad else NO_FACTS
     overloads = torch_api.forward_overloads(name)
     if name == "torch.nn.BCELoss":
         _refused_by_autocast(run, name, node)
@@ -974,21 +981,20 @@ _JOINING = frozenset(
 )
 
 
-#: Functions that take 0-dim tensors from the host although torch does not call them elementwise.
-_LENIENT = frozenset("stack sum cat concat concatenate vstack hstack dstack".split())
-
-
-#: Losses that compare nothing element by element.
-_STRICT_LOSSES = frozenset(["cross_entropy", "nll_loss", "multi_margin_loss", "multilabel_margin_loss"])
+#: Operations whose kernels take no tensor from elsewhere, not even a 0-dim one from the host
+#: (aten/src/ATen/native/cuda: they check that all tensors are on one device rather than go through TensorIterator).
+_STRICT = frozenset(
+    "matmul mm bmm addmm addmv mv dot vdot inner outer ger baddbmm addbmm einsum tensordot linear bilinear embedding"
+    " embedding_bag conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d index_select gather scatter"
+    " scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ index_add index_add_ index_copy index_copy_ take"
+    " take_along_dim cdist layer_norm batch_norm group_norm instance_norm scaled_dot_product_attention grid_sample"
+    " cross_entropy nll_loss multi_margin_loss bucketize searchsorted isin bincount pack_padded_sequence".split()
+)
 
 
 def is_strict(last: str, binding: Binding | None) -> bool:
     """Whether an operation takes no tensor from elsewhere, not even a 0-dim one from the host."""
-    if last in _STRICT_LOSSES:
-        return True
-    if binding is None or last in _LENIENT or "loss" in last or "entropy" in last:
-        return False
-    return not binding.overload.elementwise
+    return last in _STRICT
 
 
 def _rank_of_operation(name: str, operands: Sequence[Operand], binding: Binding | None) -> int | str | None:

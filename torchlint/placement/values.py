@@ -157,6 +157,7 @@ class Value:
         disabled   a scaler that may be switched off by a flag
         element    what an index took out, perhaps of a single dimension
         batch      what a loader yields: a tensor, or several in a tuple or dict
+        given      a part of an argument, as it was passed
         moved leaf the copy that moving a leaf made, where nothing else refers to the leaf
         filled     a tensor written piece by piece
         perhaps    of unknown kind, but a tensor on some path
