@@ -116,8 +116,8 @@ class MixedDevices(Rule):
         if place.through is not None or event.scene.is_test or event.scene.role in ("data", "test"):
             return
         message = (
-            f"`{shown(kept.node, self.context)}` was not moved to `{other.place.name}` like what came with it, and joins"
-            f" `{shown(witness.node, self.context)}`, which was"
+            f"`{shown(kept.node, self.context)}` was not moved to `{other.place.name}` like what came with it,"
+            f" and joins `{shown(witness.node, self.context)}`, which was"
         )
         sure = weakest(confidence_of(kept.value.certainty), confidence_of(witness.value.certainty), Confidence.LIKELY)
         yield self.finding(event, message, confidence=sure)
@@ -128,7 +128,9 @@ class MixedDevices(Rule):
         if event.api != "pack_padded_sequence" or away is None or event.scene.is_test:
             return
         sure = confidence_of(value.certainty)
-        if away.place.where is Where.OF_CALLER and (not is_hot(event.scene) or any(f.startswith("like:") for f in value.facts)):
+        if away.place.where is Where.OF_CALLER and (
+            not is_hot(event.scene) or any(f.startswith("like:") for f in value.facts)
+        ):
             sure = Confidence.POSSIBLE  # lengths that come by themselves are rather on the host
         source = shown(event.operand.node, self.context)
         message = f"`{source}` is {away.place.describe()}, and lengths must be on the CPU"

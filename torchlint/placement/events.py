@@ -102,8 +102,8 @@ class Mix(Event):
 class Leftover(Event):
     """An operation joins a tensor that was left where it was with one that is moved.
 
-    Either an attribute of a Module keeps it (`through` of its alternative), and the other one is moved by the caller or with
-    the Module; or it came with others that were sent to a device, where the other one is.
+    Either an attribute of a Module keeps it (`through` of its alternative), and the other one is moved by the caller or
+    with the Module; or it came with others that were sent to a device, where the other one is.
     api: the operator or function. kept: the operand that stayed, and its alternative; other: what it joins.
     """
 

@@ -81,8 +81,8 @@ class Frame:
     """One function (or the module) while it is interpreted."""
 
     __slots__ = (
-        "began", "exits", "function", "global_names", "outer", "parameters", "returns", "self_name", "sent", "statement",
-        "usage", "versions", "yields",
+        "began", "exits", "function", "global_names", "outer", "parameters", "returns", "self_name", "sent",
+        "statement", "usage", "versions", "yields",
     )  # fmt: skip
 
     def __init__(self, function: Function | None, outer: tuple[Env, ...], usage: Usage) -> None:

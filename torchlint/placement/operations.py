@@ -255,7 +255,7 @@ def emit_host_only(run: Interpreter, node: cst.CSTNode, api: str, operand: Opera
 
 
 def as_tensor_if_moved(value: Value) -> Value:
-    """What arithmetic joins with a tensor is one, if it was moved (no Module is added to anything) or is one on some path."""
+    """What arithmetic joins with a tensor is one, if it was moved (no Module is added to anything), or on some path."""
     if value.kind is Kind.UNKNOWN and value.places and value.facts & {"fresh", "perhaps"}:
         return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
     return value

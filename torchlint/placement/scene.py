@@ -30,7 +30,8 @@ class Scene(NamedTuple):
         of one;
         default_device: the code set one.
     device_aware: the function reads or chooses devices, or code that trains reaches it, so that it is written for
-        tensors on any device. host_only: the file trains and never speaks of a device. converts: the file's name says that it converts checkpoints.
+        tensors on any device. host_only: the file trains and never speaks of a device. converts: the
+        file's name says that it converts checkpoints.
     caught: inside a `try` whose handlers go on. expects_error: what stands here is there to fail (`with
         pytest.raises(…)`).
     """
