@@ -61,6 +61,9 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
     sure = weakest(confidence_of(accused.value.certainty), confidence_of(witness.value.certainty))
     if "assumed" in witness.value.facts or is_open(host):
         return Confidence.POSSIBLE
+    in_module = getattr(scene.owner, "is_module", False)
+    if accused.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER and not in_module:
+        return Confidence.POSSIBLE  # a Module that nothing moves rather runs on tensors of the CPU
     if other.place.where not in (Where.NAMED, Where.DEFAULT) and _is_on_purpose(mix, origins):
         return Confidence.POSSIBLE
     move = origins.moved.get(host.origin) if host.origin is not None else None

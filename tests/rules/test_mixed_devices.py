@@ -365,3 +365,19 @@ def test_the_fix_of_random_numbers_is_unsafe() -> None:
         """
     assert safeties(code, CODE) == [Safety.UNSAFE]
     assert "torch.randn(3, device=device)" in fixed(code, CODE)
+
+
+def test_a_module_that_is_never_moved_runs_where_its_caller_keeps_the_tensors() -> None:
+    from torchlint.check import CheckOptions, check_source
+
+    code = b"""
+import torch
+from torch import nn
+
+def fit(features, labels):
+    net = nn.Sequential(nn.Linear(4, 1))
+    loss = nn.MSELoss()(net(features.float()), labels.float())
+    loss.backward()
+"""
+    options = CheckOptions(frozenset({"DEV102", "DEV201"}))
+    assert not check_source(code, "fit.py", options).findings
