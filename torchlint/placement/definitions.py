@@ -24,15 +24,15 @@ class Function:
     changes: whether it may change anything at all that outlives it, or hands values to what nobody knows.
     moves_values: whether it moves something that is no Module and uses the copy. rebinds: whether it binds a parameter
     to its moved copy, and reads that no more. helper: see `helper_style`.
-    syncs: nodes that wait for the device on a parameter's value. keeps: parameters added to an attribute of `self`.
+    keeps: parameters added to an attribute of `self`.
     works, waits: whether it gives work to the device, and whether it may wait for it.
     defaults: the values of the parameters that have one. calls: what each call met so far passed, by parameter.
     """
 
     __slots__ = (
-        "annotated_result", "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "mixes",
+        "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "mixes",
         "moment", "moved", "moves_values", "node", "outer", "owner", "parameters", "rebinds", "result", "returns",
-        "run", "state", "syncs", "waits", "works", "writes", "yields",
+        "run", "state", "waits", "works", "writes", "yields",
     )  # fmt: skip
 
     def __init__(self, node: cst.FunctionDef, run: Interpreter, outer: tuple[Env, ...], owner: Class | None) -> None:
@@ -53,14 +53,12 @@ class Function:
         self.keeps: set[str] = set()
         self.works = False
         self.waits = False
-        self.syncs: list[cst.CSTNode] = []
         self.writes = False
         self.changes = False
         self.moves_values = False
         self.rebinds = False
         self.helper = ""
         self.generator = False
-        self.annotated_result: Value | None = None
         #: The scene and the arguments of the only call of a function that stands in another one.
         self.moment: tuple[Scene, dict[str, Value]] | None = None
 
@@ -85,7 +83,7 @@ class Class:
     """A class: its bases, its methods, and what its attributes hold over all methods."""
 
     __slots__ = (
-        "_is_module", "_lineage", "assigned_in", "attributes", "bases", "class_env", "guards", "heirs", "judged",
+        "_is_module", "_lineage", "assigned_in", "attributes", "bases", "class_env", "guards", "heirs",
         "kind_names", "looks_like_module", "methods", "node", "registered", "run", "state", "targets", "unsure",
     )  # fmt: skip
 
@@ -105,7 +103,6 @@ class Class:
         self.registered: set[str] = set()
         self.guards: frozenset[str] = frozenset()
         self.state = "new"
-        self.judged = False
         #: The classes of the file that inherit from it, once somebody asked.
         self.heirs: list[Class] | None = None
         #: A base is not seen, and the class uses what only a Module has.
@@ -155,9 +152,6 @@ class Class:
                 return cls, cls.attributes[name]
         return None
 
-    def assigning_methods(self, name: str) -> set[str]:
-        return set().union(*(cls.assigned_in.get(name, set()) for cls in self.lineage()))
-
     @property
     def has_unknown_base(self) -> bool:
         """Whether a base is not known, so that the class may inherit anything."""
@@ -195,10 +189,6 @@ class Class:
     @property
     def is_autograd_function(self) -> bool:
         return any(n.endswith(("autograd.Function", "autograd.function.Function")) for n in self.kind_names)
-
-    @property
-    def is_lightning(self) -> bool:
-        return self._is_a("LightningModule")
 
     @property
     def is_test(self) -> bool:

@@ -275,9 +275,6 @@ class Interpreter:
         if old is None or (isinstance(old, Move | Sync) and _knows_more(event, old)):
             self.events[key] = event
 
-    @property
-    def usage_here(self) -> Usage:
-        return self.frame.usage
 
 
 def _knows_more(new: Event, old: Event) -> bool:

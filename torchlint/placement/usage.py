@@ -56,7 +56,7 @@ class Usage:
     """
 
     __slots__ = (
-        "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "compared", "containers",
+        "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "containers",
         "counters", "elements", "given", "indexed", "is_generator", "iterated", "loads", "moves", "self_assigned",
         "torch_arguments", "trains", "unpacked",
     )  # fmt: skip
@@ -69,8 +69,6 @@ class Usage:
         self.call_arguments: set[tuple[str, str, int]] = set()
         self.indexed: set[str] = set()
         self.iterated: set[str] = set()
-        self.containers: set[str] = set()
-        self.compared: set[str] = set()
         self.counters: set[str] = set()
         self.batch_parts: set[str] = set()
         self.elements: set[str] = set()
