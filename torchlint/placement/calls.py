@@ -20,12 +20,13 @@ from torchlint.placement.graphs import keep
 from torchlint.placement.helpers import makes_a_copy
 from torchlint.placement.interpreter import Env, Interpreter, expression, forget_below
 from torchlint.placement.libraries import builtin_call, library_call
-from torchlint.placement.methods import method_call
+from torchlint.placement.methods.dispatch import method_call
 from torchlint.placement.operations import tensor_operands
 from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted, words
 from torchlint.placement.timeline import on_accelerator
-from torchlint.placement.torch_calls import module_forward, torch_call
+from torchlint.placement.torch_functions.dispatch import torch_call
+from torchlint.placement.torch_functions.modules import module_forward
 from torchlint.placement.values import (
     UNKNOWN,
     Alternative,

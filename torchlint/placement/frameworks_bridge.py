@@ -125,7 +125,7 @@ def _made(name: str, arguments: Arguments) -> Value | None:
 
 def _given_back(found: Fact, arguments: Arguments) -> Value:
     """The arguments, moved and wrapped by the library where it does so (`prepare`)."""
-    from torchlint.placement.methods import prepared
+    from torchlint.placement.methods.owned import prepared
 
     given = tuple(prepared(o.value) if found.moves_inputs else o.value for o in arguments.positional)
     return given[0] if len(given) == 1 else sequence(given)

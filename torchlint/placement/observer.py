@@ -8,7 +8,14 @@ from functools import partial
 
 import libcst as cst
 
-from torchlint.placement import calls, expressions, statements  # noqa: F401  (they register what they handle)
+from torchlint.placement import (  # noqa: F401  (they register what they handle)
+    arithmetic,
+    calls,
+    displays,
+    expressions,
+    statements,
+    subscripts,
+)
 from torchlint.placement.classes import analyse
 from torchlint.placement.events import Event
 from torchlint.placement.functions import summarise

@@ -1,0 +1,1 @@
+"""Method calls: moves, tensor methods, Modules, optimizers, scalers, containers."""

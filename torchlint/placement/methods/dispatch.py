@@ -1,0 +1,153 @@
+"""A call of a method, by the kind of its receiver."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement.arguments import Arguments, spread
+from torchlint.placement.classes import start_analysis
+from torchlint.placement.definitions import Class, Function
+from torchlint.placement.events import (
+    Operand,
+)
+from torchlint.placement.frameworks_bridge import framework_method
+from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.loads import note_loaded
+from torchlint.placement.operations import mix
+from torchlint.placement.syncs import demand, demand_host, read_as_text
+from torchlint.placement.syntax import dotted
+from torchlint.placement.timeline import event_call
+from torchlint.placement.values import (
+    UNKNOWN,
+    Kind,
+    Value,
+)
+
+if TYPE_CHECKING:
+    pass
+from torchlint.placement.methods.containers import (
+    array_method,
+    device_method,
+    mapping_method,
+    sequence_method,
+    string_method,
+)
+from torchlint.placement.methods.modules import (
+    module_method,
+    optimizer_method,
+    register_modules,
+    scaler_method,
+)
+from torchlint.placement.methods.moves import MOVES, PLACING, move, name_devices
+from torchlint.placement.methods.owned import owned_method
+from torchlint.placement.methods.tensors import tensor_method
+from torchlint.placement.methods.unknowns import unknown_method
+
+
+def method_call(
+    run: Interpreter, node: cst.Call, func: cst.Attribute, receiver: Value, arguments: Arguments, env: Env
+) -> Value:
+    """`receiver.name(...)`."""
+    name = func.attr.value
+    if name == "step" and _is_environment(func.value):
+        # What an environment is told has to be on the host.
+        for operand in arguments.all():
+            demand(run, operand.value)
+            demand_host(run, operand.node)
+    if receiver.kind is Kind.OBJECT and receiver.name == "event":
+        event_call(run, node, name)
+        return Value(Kind.NUMBER) if name == "elapsed_time" else UNKNOWN
+    if name in _SHOWING and receiver.kind in (Kind.UNKNOWN, Kind.OBJECT, Kind.SEQUENCE, Kind.OWNED):
+        for operand in arguments.all():
+            if isinstance(operand.node, cst.BaseExpression):
+                read_as_text(run, operand.node, operand.value, name)
+    if name.startswith("load_"):
+        for operand in arguments.positional:
+            note_loaded(run, operand.node, name)
+    if name == "register_modules" and isinstance(receiver.ref, Class):
+        return register_modules(run, receiver.ref, arguments)
+    own = _own_method(receiver, name)
+    if own is not None:
+        from torchlint.placement.calls import project_call
+
+        me = receiver if receiver.kind is Kind.MODULE and receiver.ref is not None else None
+        if me is not None and (type(func.value) is cst.Name and func.value.value == run.frame.self_name):
+            me = None
+        result = project_call(run, own, node, arguments, env, me)
+        if name in PLACING and receiver.kind in (Kind.MODULE, Kind.OBJECT):
+            return receiver.at(()) if result.kind in (Kind.UNKNOWN, Kind.NONE) else result
+        from torchlint.placement.classes import at_instance
+
+        return at_instance(result, receiver) if receiver.kind is Kind.MODULE else result
+    if name in ("to", "cuda"):
+        name_devices(run, node, name, receiver, arguments)
+    if name == "generate" and receiver.kind is Kind.MODULE:
+        inputs = [*arguments.all(), *spread(node, arguments)]
+        mix(run, node, name, [Operand(func.value, receiver, "module"), *inputs])
+    known = framework_method(run, receiver, name, node, arguments)
+    if known is not None:
+        return known
+    handler = _BY_KIND.get(receiver.kind)
+    if name == "type" and not arguments.all():
+        return Value(Kind.STRING)
+    if name in MOVES and receiver.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.MODULE):
+        return move(run, node, func, name, receiver, arguments, env)
+    if receiver.kind in (Kind.OBJECT, Kind.DATASET) and isinstance(receiver.ref, Class):
+        from torchlint.placement.calls import call_value
+        from torchlint.placement.expressions import attribute_of
+
+        held = env.get(f"{dotted(func.value)}.{name}") or attribute_of(run, receiver, name, func, env)
+        return call_value(run, held, node, arguments, env)
+    if handler is not None:
+        return handler(run, node, func, name, receiver, arguments, env)
+    return UNKNOWN
+
+
+#: Methods of TensorBoard's writer and of progress bars that turn what they get into numbers or text
+#: (torch/utils/tensorboard/_convert_np.py; tqdm.std.tqdm.set_postfix).
+_SHOWING = frozenset(["add_scalar", "add_scalars", "set_postfix"])
+
+
+_ENVIRONMENT = re.compile(r"(?:^|_)(?:v?envs?|environment|game|gym|simulator|world)\d*(?:_|$)", re.IGNORECASE)
+
+
+def _is_environment(receiver: cst.BaseExpression) -> bool:
+    """Whether a receiver is called like the environment of reinforcement learning."""
+    name = dotted(receiver)
+    return name is not None and _ENVIRONMENT.search(name.rsplit(".", 1)[-1]) is not None
+
+
+def _own_method(receiver: Value, name: str) -> Function | None:
+    if isinstance(receiver.ref, Class) and receiver.kind in (
+        Kind.MODULE,
+        Kind.OBJECT,
+        Kind.OPTIMIZER,
+        Kind.CLASS,
+        Kind.DATASET,
+    ):
+        cls: Class = receiver.ref
+        if name in cls.attributes and name not in cls.methods:
+            return None
+        if cls.state == "new":
+            start_analysis(cls)
+        return cls.method(name)
+    return None
+
+
+_BY_KIND = {
+    Kind.TENSOR: tensor_method,
+    Kind.MODULE: module_method,
+    Kind.OPTIMIZER: optimizer_method,
+    Kind.SCALER: scaler_method,
+    Kind.SEQUENCE: sequence_method,
+    Kind.MAPPING: mapping_method,
+    Kind.OWNED: owned_method,
+    Kind.DEVICE: device_method,
+    Kind.STRING: string_method,
+    Kind.ARRAY: array_method,
+    Kind.UNKNOWN: unknown_method,
+    Kind.NONE: unknown_method,
+}

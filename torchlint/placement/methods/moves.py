@@ -1,0 +1,236 @@
+"""Methods that move or convert: `to`, `cuda`, `cpu`, `half`, `type`, …."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement.arguments import Arguments
+from torchlint.placement.devices import device_places, emit_device_name, name_device
+from torchlint.placement.events import (
+    DeviceName,
+    Move,
+    Use,
+)
+from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.syncs import emit_sync
+from torchlint.placement.syntax import dotted, integer, string, words
+from torchlint.placement.values import (
+    HOST,
+    Alternative,
+    Certainty,
+    Kind,
+    Place,
+    Value,
+    Where,
+    with_rank,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+MOVES = frozenset(
+    [
+        "to",
+        "cuda",
+        "cpu",
+        "xpu",
+        "npu",
+        "hpu",
+        "mps",
+        "half",
+        "float",
+        "double",
+        "bfloat16",
+        "type",
+        "type_as",
+        "to_empty",
+    ]
+)
+
+
+#: Methods that convert, for which a `Move` is worth its event only where the result is dropped.
+CASTS = frozenset(["long", "int", "bool", "short", "char", "byte", "cfloat", "cdouble"])
+
+
+PLACING = frozenset(["to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "to_empty"])
+
+
+def name_devices(run: Interpreter, node: cst.Call, name: str, receiver: Value, arguments: Arguments) -> None:
+    """Note the devices that a move names, whatever it moves."""
+    if name == "cuda":
+        index = arguments.find("device", 0)
+        chosen = index is not None and index.value.name is None and integer(index.node) is None
+        emit_device_name(run, DeviceName(node, run.scene, "cuda", "cuda()", "cuda", receiver, chosen=chosen))
+    for operand in arguments.all():
+        name_device(run, operand.node, operand.value, "literal", "to")
+
+
+def move(
+    run: Interpreter,
+    node: cst.Call,
+    func: cst.Attribute,
+    name: str,
+    value: Value,
+    arguments: Arguments,
+    env: Env,
+) -> Value:
+    """`.to(...)`, `.cuda()`, `.cpu()`, `.half()`, `.type(...)` and their like."""
+    target, dtype = target_of(run, node, name, value, arguments)
+    non_blocking = is_non_blocking(name, arguments)
+    rank = value.places[0].rank if len({p.rank for p in value.places}) == 1 and value.places else None
+    places = value.places if target is None else with_rank(target, rank)
+    facts = value.facts - {"pending", "pinned"}
+    if value.kind is not Kind.MODULE:
+        facts |= {"fresh"}
+        if target is not None:
+            if "leaf" in value.facts and type(func.value) is cst.Call and not all_host(target):
+                facts |= {"moved leaf"}
+            facts -= {"leaf", "parameter", "buffer", "assumed"}
+        if target is not None and non_blocking and all_host(target) and not value.on_host:
+            facts |= {"pending"}
+            places = tuple(p._replace(origin=node) for p in places)
+            run.timeline.copies(node)
+    result = value.but(
+        places=places, facts=facts, element=None if value.kind is Kind.UNKNOWN else value.element
+    )
+    event = Move(
+        node, run.scene, name, func.value, value, result, target is not None, target or (), dtype, non_blocking,
+        run.move_uses.get(node, Use.USED), run.rows.get(node),
+    )  # fmt: skip
+    run.emit(event)
+    if target is not None and value.kind is not Kind.MODULE:
+        _note_sent(run, value, target)
+    if run.frame.function is not None:
+        if value.kind is Kind.MODULE:
+            run.frame.function.changes = True
+        elif event.use in (Use.USED, Use.UNREAD) and target is not None:
+            run.frame.function.moves_values = True
+    if target is not None and all_host(target) and "pending" not in facts:
+        run.timeline.waits()
+    if target is not None and all_host(target) and name != "type" and "pending" not in facts:
+        if name == "cpu" or any("cpu" in _text(a.value) for a in node.args):
+            if value.kind is Kind.UNKNOWN and event.use is Use.USED and _is_copied(func.value, value):
+                emit_sync(run, node, "cpu", value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED))
+            else:
+                emit_sync(run, node, "cpu", value)
+    if value.kind is Kind.MODULE and target is not None:
+        _note_module_move(run, func.value, value)
+        from torchlint.placement.calls import moved_in_place
+
+        moved_in_place(run, func.value, dotted(func.value), value, result, env)
+    return result
+
+
+def is_non_blocking(name: str, arguments: Arguments) -> bool:
+    """Whether a move says `non_blocking=True`, by keyword or as the last of its positional arguments."""
+    given = arguments.find("non_blocking")
+    if given is None and name in ("to", "cuda", "cpu") and arguments.positional:
+        given = arguments.positional[-1]
+    return (
+        given is not None and name in ("to", "cuda", "cpu", "type", "copy_") and words(given.node) == "True"
+    )
+
+
+def _text(node: cst.CSTNode) -> str:
+    return (string(node) or words(node)).lower()
+
+
+#: What modules are called that are put on the host for a while.
+_MODULE_WORDS = (
+    "model", "net", "module", "encoder", "decoder", "generator", "discriminator", "actor", "critic", "policy", "pipe",
+    "pipeline", "vae", "unet", "ema",
+)  # fmt: skip
+
+
+def _is_copied(receiver: cst.BaseExpression, value: Value) -> bool:
+    """Whether what `.cpu()` is called on is data rather than a module: it comes from a computation."""
+    name = dotted(receiver)
+    if name is None:
+        return True
+    last = name.rsplit(".", 1)[-1].lower().rstrip("0123456789_")
+    return "." not in name and "assumed" in value.facts and not last.endswith(_MODULE_WORDS)
+
+
+def _note_sent(run: Interpreter, value: Value, target: tuple[Alternative, ...]) -> None:
+    """What a caller gave is not on the device that a part of it is sent to."""
+    if all(p.place.where is Where.NAMED for p in target) and target and not run.scene.tests:
+        for alternative in value.places:
+            if alternative.place.where is Where.OF_CALLER:
+                run.frame.sent.setdefault(alternative.place, set()).update(p.place for p in target)
+
+
+def all_host(places: tuple[Alternative, ...]) -> bool:
+    return bool(places) and all(p.place.is_host for p in places)
+
+
+def _note_module_move(run: Interpreter, receiver: cst.BaseExpression, value: Value) -> None:
+    function = run.frame.function
+    if function is not None:
+        for alternative in value.places:
+            if alternative.place.where is Where.OF_CALLER:
+                function.moved.add(alternative.place.name)
+
+
+def target_of(
+    run: Interpreter, node: cst.Call, name: str, value: Value, arguments: Arguments
+) -> tuple[tuple[Alternative, ...] | None, str | None]:
+    """Where a move goes (None: it stays), and the dtype it sets."""
+    if name == "cuda":
+        return (Alternative(Place(Where.NAMED, "cuda"), None, node),), None
+    if name == "cpu":
+        return (Alternative(HOST, None, node),), None
+    if name in ("xpu", "npu", "hpu", "mps"):
+        return (Alternative(Place(Where.NAMED, name), None, node),), None
+    if name in ("half", "float", "double", "bfloat16"):
+        return None, name
+    if name == "type":
+        return _type_target(run, node, arguments)
+    if name == "type_as":
+        other = arguments.value("other", 0)
+        return (
+            tuple(p._replace(rank=None, origin=node) for p in other.places) if other is not None else ()
+        ), None
+    dtype = None
+    given = arguments.find("device") or arguments.find("other")
+    for operand in arguments.positional:
+        if operand.value.kind is Kind.DTYPE or (dotted(operand.node) or "").endswith("dtype"):
+            dtype = operand.value.name or "unknown"
+        elif given is None:
+            given = operand
+    named_dtype = arguments.value("dtype")
+    if named_dtype is not None:
+        dtype = named_dtype.name or "unknown"
+    if given is None:
+        if arguments.starred or arguments.unpacked:
+            return (), dtype
+        return None, dtype
+    if given.value.kind is Kind.NUMBER and dtype is not None:
+        return None, dtype
+    return device_places(run, given, node, sure="device" in arguments.named), dtype
+
+
+def _type_target(
+    run: Interpreter, node: cst.Call, arguments: Arguments
+) -> tuple[tuple[Alternative, ...] | None, str | None]:
+    kind = arguments.value("dtype", 0)
+    if kind is None:
+        return None, None
+    name = kind.name or ""
+    if kind.kind is Kind.DTYPE:
+        return None, name
+    if name.startswith("torch.cuda.") and name.endswith("Tensor"):
+        where = arguments.find("dtype", 0)
+        if where is not None and kind.kind is Kind.STRING:
+            emit_device_name(run, DeviceName(node, run.scene, "cuda", "tensor type", name))
+        return (Alternative(Place(Where.NAMED, "cuda"), None, node),), name
+    if name.startswith("torch.") and name.endswith("Tensor"):
+        return (Alternative(HOST, None, node),), name
+    return (), None
+
+
+LOSSY = frozenset(
+    {"given", "moved leaf", "fresh", "leaf", "parameter", "buffer", "mask", "loss", "pinned", "row"}
+)

@@ -1,0 +1,131 @@
+"""Datasets, loaders, checkpoints and packed sequences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement.arguments import Arguments
+from torchlint.placement.devices import (
+    device_at_hand,
+    name_device,
+)
+from torchlint.placement.events import (
+    Build,
+    Load,
+    Pin,
+    Save,
+)
+from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.loads import path_of
+from torchlint.placement.operations import emit_host_only
+from torchlint.placement.syncs import demand_host
+from torchlint.placement.syntax import words
+from torchlint.placement.timeline import read_pending
+from torchlint.placement.values import (
+    HOST,
+    NO_FACTS,
+    UNKNOWN,
+    Alternative,
+    Certainty,
+    Kind,
+    Value,
+    element_of,
+    sequence,
+    tensor,
+    with_rank,
+)
+
+if TYPE_CHECKING:
+    pass
+from torchlint.placement.torch_functions.registry import api
+
+
+@api("torch.load", "torch.hub.load_state_dict_from_url", "torch.utils.model_zoo.load_url", "torch.jit.load")
+def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    position = {"torch.load": 1, "torch.jit.load": 1}.get(name, 2)
+    mapped = arguments.find("map_location", position)
+    known = mapped is not None or arguments.may_have("map_location") or bool(arguments.starred)
+    path = arguments.find("f", 0) or arguments.find("url", 0)
+    what = path_of(path.node) if path is not None else ""
+    run.emit(Load(node, run.scene, name, known, what, device_at_hand(run)))
+    if mapped is not None:
+        name_device(run, mapped.node, mapped.value, "literal", name)
+    return Value(Kind.UNKNOWN)
+
+
+@api("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
+def _loader(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    from torchlint.placement.libraries import batch_of
+
+    dataset = arguments.value("dataset", 0) or UNKNOWN
+    run.emit(Build(node, run.scene, "loader", name, dataset, tuple(arguments.positional), arguments.values()))
+    pinned = arguments.find("pin_memory")
+    if pinned is not None and words(pinned.node) == "True":
+        run.emit(Pin(node, run.scene, dataset), "loader")
+    element = batch_of(run, dataset, arguments, node)
+    own = not {"collate_fn", "batch_sampler"} & arguments.named.keys() and not arguments.may_have(
+        "collate_fn"
+    )
+    facts = (
+        frozenset({"collates"})
+        if own and dataset.kind is not Kind.OWNED and len(arguments.positional) < 7
+        else NO_FACTS
+    )
+    return Value(Kind.LOADER, element=element, ref=dataset.ref, facts=facts)
+
+
+@api("torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset")
+def _tensor_dataset(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    rows = tuple(
+        element_of(o.value) if o.value.kind is Kind.TENSOR else UNKNOWN for o in arguments.positional
+    )
+    return Value(Kind.DATASET, element=sequence(rows), name=name)
+
+
+@api("torch.utils.data.Subset", "torch.utils.data.dataset.Subset")
+def _subset(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    return arguments.value("dataset", 0) or UNKNOWN
+
+
+@api("torch.utils.data.random_split")
+def _random_split(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    return sequence(element=arguments.value("dataset", 0) or UNKNOWN)
+
+
+@api("torch.save", "torch.jit.save")
+def _save(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    path = arguments.find("f", 1)
+    saved = arguments.value("obj", 0) or UNKNOWN
+    run.emit(Save(node, run.scene, saved, path_of(path.node) if path is not None else ""))
+    for value in (saved, saved.element or UNKNOWN, *(saved.keys or {}).values()):
+        read_pending(run, node, "torch.save", value)
+    run.timeline.waits()
+    return UNKNOWN
+
+
+@api("torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pack_sequence")
+def _pack(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    lengths = arguments.find("lengths", 1)
+    if lengths is not None:
+        demand_host(run, lengths.node)
+        emit_host_only(run, node, "pack_padded_sequence", lengths)
+    given = arguments.value("input", 0) or arguments.value("sequences", 0) or UNKNOWN
+    return Value(Kind.UNKNOWN, given.places, Certainty.INFERRED, name="PackedSequence")
+
+
+@api("torch.nn.utils.rnn.pad_packed_sequence")
+def _pad_packed(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    given = arguments.value("sequence", 0) or UNKNOWN
+    padded = Value(Kind.TENSOR, with_rank(given.places, 1), Certainty.INFERRED, facts=frozenset({"grad"}))
+    return sequence((padded, tensor((Alternative(HOST, 1, node),))))
+
+
+@api("torch.nn.utils.rnn.pad_sequence")
+def _pad(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    given = arguments.value("sequences", 0) or UNKNOWN
+    inner = element_of(given)
+    return Value(
+        Kind.TENSOR, with_rank(inner.places, 1) if inner.kind is Kind.TENSOR else (), Certainty.INFERRED
+    )

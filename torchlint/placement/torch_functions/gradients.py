@@ -1,0 +1,58 @@
+"""Clipping, and calls of `torch.autograd`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement.arguments import Arguments
+from torchlint.placement.events import (
+    Backward,
+    GradUse,
+)
+from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.values import (
+    UNKNOWN,
+    Certainty,
+    Kind,
+    Value,
+    element_of,
+    sequence,
+    with_rank,
+)
+
+if TYPE_CHECKING:
+    pass
+from torchlint.placement.torch_functions.contexts import node_of
+from torchlint.placement.torch_functions.registry import api
+
+
+@api(
+    "torch.nn.utils.clip_grad_norm_",
+    "torch.nn.utils.clip_grad_value_",
+    "torch.nn.utils.clip_grad_norm",
+    "torch.nn.utils.get_total_norm",
+)
+def _clip(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    run.emit(GradUse(node, run.scene, name.rsplit(".", 1)[-1]))
+    if "value" in name:
+        return UNKNOWN
+    given = arguments.value("parameters", 0) or UNKNOWN
+    inner = element_of(given) if given.kind is Kind.SEQUENCE else given
+    return Value(Kind.TENSOR, with_rank(inner.places, 0), Certainty.KNOWN, facts=frozenset({"loss"}))
+
+
+@api("torch.autograd.backward")
+def _backward(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    given = arguments.find("tensors", 0)
+    value = given.value if given is not None else UNKNOWN
+    run.emit(Backward(node, run.scene, value, "scaled" in value.facts, loss=node_of(given)))
+    return UNKNOWN
+
+
+@api("torch.autograd.grad")
+def _grad(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    inputs = arguments.value("inputs", 1) or UNKNOWN
+    inner = element_of(inputs) if inputs.kind is Kind.SEQUENCE else inputs
+    return sequence(element=Value(Kind.TENSOR, inner.places, Certainty.INFERRED))

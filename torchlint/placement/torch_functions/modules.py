@@ -1,0 +1,228 @@
+"""Modules of torch: where they are born, what wraps them, what comes out of their `forward`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement import torch_api
+from torchlint.placement.arguments import Arguments, spread
+from torchlint.placement.devices import (
+    device_places,
+)
+from torchlint.placement.events import (
+    Build,
+    Operand,
+    Wrap,
+)
+from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.operations import mix
+from torchlint.placement.syntax import words
+from torchlint.placement.values import (
+    DEFAULT,
+    HOST,
+    NO_FACTS,
+    UNKNOWN,
+    Alternative,
+    Certainty,
+    Kind,
+    Value,
+    element_of,
+    sequence,
+    union,
+)
+
+if TYPE_CHECKING:
+    pass
+from torchlint.placement.torch_functions.creation import from_mapping
+from torchlint.placement.torch_functions.operations import element_tensor, refused_by_autocast
+from torchlint.placement.torch_functions.registry import api
+
+_CONTAINERS = frozenset(["torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"])
+
+
+WRAPPERS = frozenset(
+    ["torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel",
+     "torch.nn.parallel.distributed.DistributedDataParallel", "torch.distributed.fsdp.FullyShardedDataParallel",
+     "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel"]
+)  # fmt: skip
+
+
+def build_module(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
+    if name in WRAPPERS:
+        return _wrap(run, name, node, arguments)
+    if name in _CONTAINERS:
+        return _container(run, name, node, arguments)
+    device = arguments.find("device")
+    if name in torch_api.LOSSES:
+        weight = arguments.value("weight", 0) if name in _WEIGHTED else None
+        weight = arguments.value("pos_weight") or weight
+        run.emit(
+            Build(
+                node,
+                run.scene,
+                "loss",
+                name,
+                weight or UNKNOWN,
+                tuple(arguments.positional),
+                arguments.values(),
+            )
+        )
+        places = (
+            tuple(p._replace(origin=p.origin or node) for p in weight.places)
+            if weight is not None and weight.kind is Kind.TENSOR
+            else ()
+        )
+        facts = frozenset({"loss module", "state"}) if places else frozenset({"loss module"})
+        return Value(Kind.MODULE, places, name=name, facts=facts)
+    if (name not in torch_api.ACCEPTS_DEVICE and name not in _RECURRENT) or words(node).endswith(
+        "affine=False)"
+    ):
+        return Value(Kind.MODULE, name=name)
+    facts = frozenset({"state"})
+    return Value(Kind.MODULE, _birthplace(run, node, arguments, device), name=name, facts=facts)
+
+
+#: Their `device` goes through **kwargs, so that no signature shows it.
+_RECURRENT = frozenset(["torch.nn.RNN", "torch.nn.LSTM", "torch.nn.GRU"])
+
+
+_WEIGHTED = frozenset(
+    "torch.nn.CrossEntropyLoss torch.nn.NLLLoss torch.nn.BCELoss torch.nn.BCEWithLogitsLoss torch.nn.NLLLoss2d"
+    " torch.nn.MultiLabelSoftMarginLoss".split()
+)
+
+
+def _birthplace(
+    run: Interpreter, node: cst.Call, arguments: Arguments, device: Operand | None
+) -> tuple[Alternative, ...]:
+    if device is not None and device.value.kind is not Kind.NONE:
+        return device_places(run, device, node)
+    if arguments.may_have("device") or from_mapping(arguments) is not None:
+        return ()
+    if run.context_places is not None:
+        return tuple(p._replace(rank=None, origin=node) for p in run.context_places)
+    if run.has_default_device:
+        return (Alternative(DEFAULT, None, node),)
+    return (Alternative(HOST, None, node),)
+
+
+def _container(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
+    inner: list[Value] = []
+    for operand in [*arguments.positional, *arguments.starred]:
+        value = operand.value
+        if value.kind in (Kind.SEQUENCE, Kind.MAPPING):
+            inner.extend(
+                value.items
+                if value.items is not None
+                else [element_of(value)]
+                if value.kind is Kind.SEQUENCE
+                else [value.element or UNKNOWN]
+            )
+        else:
+            inner.append(value)
+    places: tuple[Alternative, ...] = ()
+    element: Value | None = None
+    facts: frozenset[str] = frozenset()
+    for value in inner:
+        if value.kind is Kind.MODULE:
+            places = union(places, value.places)
+            facts |= value.facts & {"state"}
+        element = value if element is None or element.same(value) else Value(Kind.MODULE, ref=None)
+    if any(v.kind is not Kind.MODULE for v in inner):
+        places = ()
+    return Value(Kind.MODULE, places, name=name, element=element or Value(Kind.MODULE), facts=facts)
+
+
+def _wrap(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
+    inner = arguments.value("module", 0) or UNKNOWN
+    run.emit(Wrap(node, run.scene, name, inner, arguments.values()))
+    return Value(
+        Kind.MODULE,
+        tuple(p for p in inner.places if not p.place.is_host),
+        inner.certainty,
+        ref=inner.ref,
+        facts=inner.facts | {"wrapped"},
+    )
+
+
+@api(
+    "torch.compile",
+    "torch.jit.script",
+    "torch.jit.trace",
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+    "torch.fx.symbolic_trace",
+)
+def _compile(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    inner = arguments.value("model", 0) or arguments.value("obj", 0) or UNKNOWN
+    run.emit(Wrap(node, run.scene, name, inner, arguments.values()))
+    return inner
+
+
+def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    """A call of a Module whose class is torch's own, or is not known."""
+    name = module.name or ""
+    learns = name not in torch_api.MODULES or name in torch_api.ACCEPTS_DEVICE or "state" in module.facts
+    facts = frozenset({"grad"}) if learns and not run.scene.no_grad else NO_FACTS
+    overloads = torch_api.forward_overloads(name)
+    if name == "torch.nn.BCELoss":
+        refused_by_autocast(run, name, node)
+    if name in torch_api.LOSSES:
+        operands = [_tensor_input(o) for o in arguments.all()]
+        if name == "torch.nn.CTCLoss":  # reads targets and lengths on the host where they are there
+            operands = operands[:1]
+        if module.places:
+            operands.insert(0, Operand(node.func, module, "weight"))
+        last = name.rsplit(".", 1)[-1]
+        result = mix(run, node, last, operands, strict=last in ("CrossEntropyLoss", "NLLLoss"), rank=0)
+        return result.but(facts=result.facts | {"loss", "grad"})
+    known = name in torch_api.MODULES and bool(overloads)
+    given = arguments.all() + spread(node, arguments)
+    if known and given:
+        given[0] = _tensor_input(given[0])
+    operands = [o for o in given if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)]
+    if "wrapped" in module.facts:
+        places = tuple(p for p in module.places if not p.place.is_host)
+        return Value(
+            Kind.UNKNOWN,
+            places,
+            Certainty.INFERRED,
+            facts=facts | ({"assumed"} if not places else frozenset()),
+        )
+    me = Operand(node.func, module, "module")
+    strict = name in torch_api.ACCEPTS_DEVICE
+    api = name.rsplit(".", 1)[-1] or "forward"
+    result = mix(run, node, api, [me, *operands], strict=strict, rank=1 if strict else None)
+    places = result.places
+    if not known:
+        # Nobody knows what comes back; what does, lives where the Module is.
+        places = tuple(p for p in module.places if not p.place.is_host) or tuple(
+            p for p in places if not p.place.is_host
+        )
+        more = facts if module.places else facts | {"assumed"}
+        return Value(
+            Kind.UNKNOWN,
+            tuple(p._replace(rank=None) for p in places),
+            min(Certainty.INFERRED, module.certainty),
+            facts=more,
+        )
+    inputs = [o.value for o in operands if o.value.kind is Kind.TENSOR]
+    if not module.places and not inputs:
+        return Value(Kind.TENSOR, (), Certainty.INFERRED, facts=facts)
+    value = Value(Kind.TENSOR, places, result.certainty, facts=facts | result.facts)
+    if overloads[0].result is torch_api.Result.TENSORS or name in (
+        "torch.nn.LSTM",
+        "torch.nn.GRU",
+        "torch.nn.RNN",
+        "torch.nn.MultiheadAttention",
+    ):
+        arity = overloads[0].arity or 2
+        state = sequence((value, value)) if name == "torch.nn.LSTM" else value
+        return sequence((value, state)) if arity == 2 else sequence((value,) * arity)
+    return value
+
+
+def _tensor_input(operand: Operand) -> Operand:
+    """What a Module of torch is called on is a tensor."""
+    return Operand(operand.node, element_tensor(operand.value), operand.role)

@@ -1,0 +1,193 @@
+"""Devices, default devices, availability, and the backends' own functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement import torch_api
+from torchlint.placement.arguments import Arguments
+from torchlint.placement.comparisons import sort_of_device
+from torchlint.placement.devices import (
+    VENDORS,
+    device_places,
+    emit_device_name,
+    name_device,
+    named_place,
+)
+from torchlint.placement.events import (
+    Clock,
+    Demand,
+    DeviceName,
+)
+from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.syncs import emit_full_sync
+from torchlint.placement.syntax import integer, words
+from torchlint.placement.values import (
+    HOST,
+    NUMBER,
+    UNKNOWN,
+    Alternative,
+    Kind,
+    Place,
+    Value,
+    Where,
+    tensor,
+)
+
+if TYPE_CHECKING:
+    pass
+from torchlint.placement.torch_functions.registry import api
+
+
+@api("torch.device")
+def _device(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    given = arguments.find("type", 0) or arguments.find("device", 0)
+    facts = frozenset({"torch.device"})
+    if given is None:
+        return Value(Kind.DEVICE, (Alternative(Place(Where.NAMED, words(node)), None, node),), facts=facts)
+    if given.value.kind is Kind.STRING and given.value.name:
+        index = arguments.find("index", 1)
+        if index is None or integer(index.node) is not None:
+            api = "torch.device" if index is None else "torch.device(…, index)"
+            name_device(run, node, given.value, "literal", api)
+        facts = sort_of_device(given.value.name, index is not None)
+        return Value(
+            Kind.DEVICE, (named_place(given.value.name, node),), facts=facts, tests=given.value.tests
+        )
+    places = given.value.places if given.value.kind in (Kind.DEVICE, Kind.STRING) else ()
+    if not places:
+        places = (
+            Alternative(Place(Where.NAMED, words(node) if "…" not in words(node) else "device"), None, node),
+        )
+    return Value(Kind.DEVICE, places, given.value.certainty, facts=facts, tests=given.value.tests)
+
+
+@api("torch.set_default_device", "torch.set_default_tensor_type")
+def _default_device(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    given = arguments.find("device", 0) or arguments.find("t", 0)
+    if given is None:
+        return UNKNOWN
+    text = given.value.name or ""
+    run.default_is_set = name.endswith("device") or "cuda" in text or not text.endswith("Tensor")
+    if name.endswith("device"):
+        name_device(run, given.node, given.value, "literal", name)
+    elif "cuda" in text:
+        emit_device_name(run, DeviceName(node, run.scene, "cuda", "tensor type", name, literal=text))
+    return UNKNOWN
+
+
+@api("torch.distributed.init_process_group")
+def _process_group(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    backend = arguments.value("backend", 0)
+    if backend is not None and backend.name == "nccl" and not run.scene.asks_for_accelerator:
+        run.emit(Demand(node, run.scene, "nccl"))
+    return UNKNOWN
+
+
+@api("torch.Generator")
+def _generator(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    device = arguments.find("device", 0)
+    if device is None:
+        return Value(Kind.GENERATOR, (Alternative(HOST, None, node),))
+    name_device(run, device.node, device.value, "literal", name)
+    return Value(Kind.GENERATOR, device_places(run, device, node))
+
+
+@api(
+    "torch.cuda.is_available", "torch.backends.mps.is_available", "torch.backends.mps.is_built",
+    "torch.xpu.is_available",
+    "torch.mps.is_available", "torch.accelerator.is_available", "torch.cuda.device_count", "torch.cuda.is_initialized",
+    "torch.mps.device_count", "torch.xpu.device_count", "torch.accelerator.device_count", "torch.hpu.is_available",
+    "torch.npu.is_available", "torch.backends.cuda.is_built", "torch.cuda.is_bf16_supported", "torch.cuda._is_compiled",
+    "torch.cuda.get_device_capability",
+)  # fmt: skip
+def _available(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    if ".mps." in name:
+        run.emit(DeviceName(node, run.scene, "mps", "mention", name), "mention")
+    return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
+
+
+@api("torch.accelerator.current_accelerator")
+def _accelerator(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    place = Alternative(Place(Where.NAMED, words(node)), None, node)
+    return Value(Kind.DEVICE, (place,), facts=frozenset({"torch.device"}))
+
+
+@api(
+    "torch.cuda.synchronize",
+    "torch.mps.synchronize",
+    "torch.xpu.synchronize",
+    "torch.accelerator.synchronize",
+)
+def _synchronize(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    emit_full_sync(run, node, "synchronize")
+    if not name.startswith("torch.accelerator"):
+        vendor_call(run, name, node, arguments)
+    return UNKNOWN
+
+
+@api("torch.cuda.empty_cache", "torch.mps.empty_cache", "torch.xpu.empty_cache")
+def _empty_cache(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    emit_full_sync(run, node, "empty_cache")
+    if not name.startswith("torch.cuda"):
+        vendor_call(run, name, node, arguments)
+    return UNKNOWN
+
+
+@api(
+    "torch.cuda.Event",
+    "torch.Event",
+    "torch.mps.event.Event",
+    "torch.xpu.Event",
+    "torch.profiler.profile",
+    "torch.autograd.profiler.profile",
+)
+def _measures(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    run.emit(Clock(node, run.scene, name))
+    if name.startswith(("torch.cuda", "torch.mps", "torch.xpu")):
+        vendor_call(run, name, node, arguments)
+    return Value(Kind.OBJECT, name="event") if name.endswith("Event") else UNKNOWN
+
+
+def vendor_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
+    family = name.split(".")[1] if not name.startswith("torch.backends.") else name.split(".")[2]
+    if name.startswith("torch.cuda.") and name.endswith("Tensor"):
+        emit_device_name(run, DeviceName(node, run.scene, "cuda", "tensor type", name))
+        rank = None if not arguments.positional else 1
+        return tensor((Alternative(Place(Where.NAMED, "cuda"), rank, node),))
+    known = torch_api.VENDOR.get(name)
+    if family in VENDORS and known is not None and known.raises:
+        first = arguments.positional[0] if arguments.positional else None
+        chosen = name.endswith(".set_device") and first is not None and integer(first.node) is None
+        emit_device_name(run, DeviceName(node, run.scene, family, "api", name, raises=True, chosen=chosen))
+    last = name.rsplit(".", 1)[-1]
+    if last in ("current_device", "device"):
+        place = Alternative(Place(Where.NAMED, words(node) if "…" not in words(node) else family), None, node)
+        return Value(Kind.DEVICE if last == "current_device" else Kind.CONTEXT, (place,))
+    return UNKNOWN
+
+
+@api(
+    "torch.is_tensor",
+    "torch.is_floating_point",
+    "torch.is_complex",
+    "torch.numel",
+    "torch.is_storage",
+    "torch.is_grad_enabled",
+)
+def _asks(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    return NUMBER
+
+
+@api(
+    "torch.manual_seed",
+    "torch.seed",
+    "torch.set_num_threads",
+    "torch.set_printoptions",
+    "torch.use_deterministic_algorithms",
+    "torch.set_float32_matmul_precision",
+)
+def _nothing(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    return UNKNOWN
