@@ -110,6 +110,22 @@ class _Exits:
         self.breaks: list[set[Way]] = []
         self.continues: list[set[Way]] = []
 
+    def set_apart(self) -> list[set[Way]]:
+        """Collect anew; what was collected, of returns, and of the breaks and continues of the innermost loop."""
+        outer = [self.returns, *self.breaks[-1:], *self.continues[-1:]]
+        self.returns = set()
+        self.breaks[-1:] = [set() for _ in self.breaks[-1:]]
+        self.continues[-1:] = [set() for _ in self.continues[-1:]]
+        return outer
+
+    def put_back(self, outer: list[set[Way]]) -> list[set[Way]]:
+        """Go on with what was collected before; what was collected since, in the same order."""
+        since = [self.returns, *self.breaks[-1:], *self.continues[-1:]]
+        self.returns = outer[0]
+        if self.breaks:
+            self.breaks[-1], self.continues[-1] = outer[1], outer[2]
+        return since
+
 
 class Walk:
     """Runs an automaton along all paths of one function, into those that it calls."""
@@ -403,8 +419,8 @@ class Walk:
 
     def _try(self, node: cst.Try | cst.TryStar, ways: Ways) -> Ways:
         exits = self._exits[-1]
-        collected = [exits.returns, *exits.breaks[-1:], *exits.continues[-1:]]
-        before = [set(ways_out) for ways_out in collected]
+        # What leaves from in here has the `finally` to pass, even where a way that left before looks the same.
+        outer = exits.set_apart() if node.finalbody is not None else None
         # What is raised is taken to be raised before anything happened.
         raised = frozenset(Way(without(w.conditions, self.bound(node.body)), w.state) for w in ways)
         through = self.suite(node.body, ways)
@@ -412,12 +428,10 @@ class Walk:
             through = self.suite(node.orelse.body, through)
         for handler in node.handlers:
             through |= self.suite(handler.body, raised)
-        if node.finalbody is None:
+        if node.finalbody is None or outer is None:
             return through
-        for ways_out, old in zip(collected, before, strict=False):
-            new = frozenset(ways_out - old)
-            ways_out -= new
-            ways_out |= self.suite(node.finalbody.body, new)
+        for leaving, target in zip(exits.put_back(outer), outer):
+            target |= self.suite(node.finalbody.body, frozenset(leaving))
         return self.suite(node.finalbody.body, through)
 
     def _match(self, node: cst.Match, ways: Ways) -> Ways:
