@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torchlint.findings import Confidence, Safety, Severity
-from torchlint.placement.events import Load, Save
+from torchlint.placement.events import Build, Load, Move, Save
 from torchlint.rule import NodeEdit, NodeFix, Probe, Report, Rule, RuleContext
 
 
@@ -53,6 +53,15 @@ class LoadWithoutMapLocation(Rule):
         super().__init__(context)
         self._saved: list[Save] = []
         self._unmapped: list[Load] = []
+        self._brings_to_host: set[object] = set()
+        self._offloads = False
+
+    def on_move(self, move: Move) -> None:
+        if move.target and all(p.place.is_host for p in move.target):
+            self._brings_to_host.add(move.scene.function)
+
+    def on_build(self, build: Build) -> None:
+        self._offloads |= build.what == "offloaded state"
 
     def on_save(self, save: Save) -> None:
         self._saved.append(save)
@@ -64,7 +73,7 @@ class LoadWithoutMapLocation(Rule):
             self._unmapped.append(load)  # else the run reads back what it wrote itself
 
     def finish(self) -> Iterator[Report]:
-        saved_from_cpu = bool(self._saved) and _FROM_CPU.search(self.context.module.code) is not None
+        saved_from_cpu = bool(self._saved) and (self._offloads or any(map(self._is_from_host, self._saved)))
         for load in self._unmapped:
             if any(_is_of(save, load) and _is_alternative(save, load) for save in self._saved):
                 continue  # a cache: what isn't there yet is made and saved, by the same code on the same machine
@@ -79,9 +88,9 @@ class LoadWithoutMapLocation(Rule):
             sure = Confidence.POSSIBLE if saved_from_cpu else _confidence(load)
             yield self.finding(load, message, confidence=sure, fix=fix)
 
-
-#: How code brings a model's state to the CPU before it saves it.
-_FROM_CPU = re.compile(r"offload_to_cpu|rank0_only|\.cpu\(\)|\.to\([\"']cpu[\"']\)")
+    def _is_from_host(self, save: Save) -> bool:
+        """Whether what is saved lives on the host, or the function that saves brings something there."""
+        return save.value.on_host or save.scene.function in self._brings_to_host
 
 
 def _is_of(save: Save, load: Load) -> bool:

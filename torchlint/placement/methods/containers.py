@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.placement.arguments import Arguments
@@ -25,10 +23,6 @@ from torchlint.placement.values import (
     join,
     sequence,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 #: How a list grows by one.
 GROWING = frozenset(["append", "appendleft", "insert"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -16,18 +15,6 @@ from torchlint.placement.events import (
 from torchlint.placement.frameworks_bridge import framework_method
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.loads import note_loaded
-from torchlint.placement.operations import mix
-from torchlint.placement.syncs import demand, demand_host, read_as_text
-from torchlint.placement.syntax import dotted
-from torchlint.placement.timeline import event_call
-from torchlint.placement.values import (
-    UNKNOWN,
-    Kind,
-    Value,
-)
-
-if TYPE_CHECKING:
-    pass
 from torchlint.placement.methods.containers import (
     array_method,
     device_method,
@@ -45,6 +32,15 @@ from torchlint.placement.methods.moves import MOVES, PLACING, move, name_devices
 from torchlint.placement.methods.owned import owned_method
 from torchlint.placement.methods.tensors import tensor_method
 from torchlint.placement.methods.unknowns import unknown_method
+from torchlint.placement.operations import mix
+from torchlint.placement.syncs import demand, demand_host, read_as_text
+from torchlint.placement.syntax import dotted
+from torchlint.placement.timeline import event_call
+from torchlint.placement.values import (
+    UNKNOWN,
+    Kind,
+    Value,
+)
 
 
 def method_call(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.placement.arguments import Arguments
@@ -28,9 +26,6 @@ from torchlint.placement.values import (
     tensor,
     with_rank,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 def register_modules(run: Interpreter, owner: Class, arguments: Arguments) -> Value:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.placement.arguments import Arguments
@@ -26,10 +24,6 @@ from torchlint.placement.values import (
     Where,
     with_rank,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 MOVES = frozenset(
     [

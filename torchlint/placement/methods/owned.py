@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.placement.arguments import Arguments
@@ -13,6 +11,8 @@ from torchlint.placement.events import (
     Use,
 )
 from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.methods.containers import mapping_method
+from torchlint.placement.methods.moves import MOVES, PLACING, target_of
 from torchlint.placement.syntax import dotted
 from torchlint.placement.values import (
     UNKNOWN,
@@ -21,11 +21,6 @@ from torchlint.placement.values import (
     sequence,
     with_rank,
 )
-
-if TYPE_CHECKING:
-    pass
-from torchlint.placement.methods.containers import mapping_method
-from torchlint.placement.methods.moves import MOVES, PLACING, target_of
 
 
 def owned_method(

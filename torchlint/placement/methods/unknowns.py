@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.placement import torch_api
@@ -16,6 +14,15 @@ from torchlint.placement.events import (
 from torchlint.placement.evidence import distinguishes_tensor, speaks_of_array
 from torchlint.placement.graphs import keep
 from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.methods.containers import GROWING, mapping_method
+from torchlint.placement.methods.modules import (
+    EMBEDDINGS,
+    GENERATION,
+    module_method,
+    scaler_method,
+    switch_mode,
+)
+from torchlint.placement.methods.tensors import copied_before, read_tensor, tensor_method
 from torchlint.placement.syncs import may_wait
 from torchlint.placement.syntax import dotted
 from torchlint.placement.timeline import read_pending
@@ -32,18 +39,6 @@ from torchlint.placement.values import (
     sequence,
     tensor,
 )
-
-if TYPE_CHECKING:
-    pass
-from torchlint.placement.methods.containers import GROWING, mapping_method
-from torchlint.placement.methods.modules import (
-    EMBEDDINGS,
-    GENERATION,
-    module_method,
-    scaler_method,
-    switch_mode,
-)
-from torchlint.placement.methods.tensors import copied_before, read_tensor, tensor_method
 
 
 def unknown_method(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.placement.arguments import Arguments
@@ -18,14 +16,11 @@ from torchlint.placement.events import (
 )
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import words
+from torchlint.placement.torch_functions.registry import api
 from torchlint.placement.values import (
     Kind,
     Value,
 )
-
-if TYPE_CHECKING:
-    pass
-from torchlint.placement.torch_functions.registry import api
 
 
 @api(

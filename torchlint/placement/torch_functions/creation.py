@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.placement import torch_api
@@ -19,6 +17,7 @@ from torchlint.placement.events import (
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syncs import demand
 from torchlint.placement.syntax import words
+from torchlint.placement.torch_functions.registry import api
 from torchlint.placement.values import (
     DEFAULT,
     HOST,
@@ -30,10 +29,6 @@ from torchlint.placement.values import (
     tensor,
     with_rank,
 )
-
-if TYPE_CHECKING:
-    pass
-from torchlint.placement.torch_functions.registry import api
 
 #: Sparse constructors, which follow their values.
 _OF_VALUES = frozenset(n for n in torch_api.FOLLOWS_DATA if n.startswith("torch.sparse_"))

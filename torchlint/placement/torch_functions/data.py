@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.placement.arguments import Arguments
@@ -23,6 +21,7 @@ from torchlint.placement.operations import emit_host_only
 from torchlint.placement.syncs import demand_host
 from torchlint.placement.syntax import words
 from torchlint.placement.timeline import read_pending
+from torchlint.placement.torch_functions.registry import api
 from torchlint.placement.values import (
     HOST,
     NO_FACTS,
@@ -36,10 +35,6 @@ from torchlint.placement.values import (
     tensor,
     with_rank,
 )
-
-if TYPE_CHECKING:
-    pass
-from torchlint.placement.torch_functions.registry import api
 
 
 @api("torch.load", "torch.hub.load_state_dict_from_url", "torch.utils.model_zoo.load_url", "torch.jit.load")
@@ -92,6 +87,18 @@ def _subset(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, e
 @api("torch.utils.data.random_split")
 def _random_split(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     return sequence(element=arguments.value("dataset", 0) or UNKNOWN)
+
+
+@api(
+    "torch.distributed.fsdp.FullStateDictConfig",
+    "torch.distributed.fsdp.ShardedStateDictConfig",
+    "torch.distributed.checkpoint.state_dict.StateDictOptions",
+)
+def _state_options(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    offloads = arguments.find("offload_to_cpu", 0) or arguments.find("cpu_offload")
+    if offloads is not None and words(offloads.node) != "False":
+        run.emit(Build(node, run.scene, "offloaded state", name, UNKNOWN))
+    return UNKNOWN
 
 
 @api("torch.save", "torch.jit.save")

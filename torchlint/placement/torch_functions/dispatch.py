@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.placement import torch_api
@@ -15,21 +13,18 @@ from torchlint.placement.events import (
     Build,
 )
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.values import (
-    UNKNOWN,
-    Kind,
-    Value,
-    element_of,
-)
-
-if TYPE_CHECKING:
-    pass
 from torchlint.placement.torch_functions import contexts, data, gradients  # noqa: F401  (they register what they read)
 from torchlint.placement.torch_functions.creation import create
 from torchlint.placement.torch_functions.modules import WRAPPERS, build_module
 from torchlint.placement.torch_functions.operations import operation
 from torchlint.placement.torch_functions.registry import HANDLERS
 from torchlint.placement.torch_functions.runtime import vendor_call
+from torchlint.placement.values import (
+    UNKNOWN,
+    Kind,
+    Value,
+    element_of,
+)
 
 
 def torch_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.placement.arguments import Arguments
@@ -12,6 +10,8 @@ from torchlint.placement.events import (
     GradUse,
 )
 from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.torch_functions.contexts import node_of
+from torchlint.placement.torch_functions.registry import api
 from torchlint.placement.values import (
     UNKNOWN,
     Certainty,
@@ -21,11 +21,6 @@ from torchlint.placement.values import (
     sequence,
     with_rank,
 )
-
-if TYPE_CHECKING:
-    pass
-from torchlint.placement.torch_functions.contexts import node_of
-from torchlint.placement.torch_functions.registry import api
 
 
 @api(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.placement import torch_api
@@ -19,6 +17,9 @@ from torchlint.placement.events import (
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.operations import mix
 from torchlint.placement.syntax import words
+from torchlint.placement.torch_functions.creation import from_mapping
+from torchlint.placement.torch_functions.operations import element_tensor, refused_by_autocast
+from torchlint.placement.torch_functions.registry import api
 from torchlint.placement.values import (
     DEFAULT,
     HOST,
@@ -32,12 +33,6 @@ from torchlint.placement.values import (
     sequence,
     union,
 )
-
-if TYPE_CHECKING:
-    pass
-from torchlint.placement.torch_functions.creation import from_mapping
-from torchlint.placement.torch_functions.operations import element_tensor, refused_by_autocast
-from torchlint.placement.torch_functions.registry import api
 
 _CONTAINERS = frozenset(["torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"])
 

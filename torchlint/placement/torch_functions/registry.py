@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -12,10 +11,6 @@ from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.values import (
     Value,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 Handler = Callable[[Interpreter, str, cst.Call, Arguments, Env], "Value | None"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.placement import torch_api
@@ -24,6 +22,7 @@ from torchlint.placement.events import (
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syncs import emit_full_sync
 from torchlint.placement.syntax import integer, words
+from torchlint.placement.torch_functions.registry import api
 from torchlint.placement.values import (
     HOST,
     NUMBER,
@@ -35,10 +34,6 @@ from torchlint.placement.values import (
     Where,
     tensor,
 )
-
-if TYPE_CHECKING:
-    pass
-from torchlint.placement.torch_functions.registry import api
 
 
 @api("torch.device")
