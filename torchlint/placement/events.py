@@ -254,8 +254,9 @@ class Pin(Event):
 class Build(Event):
     """An optimizer, loader, loss or scaler is built over values, or an optimizer's state is loaded.
 
-    what: `optimizer`, `optimizer state`, `loader`, `loss`, `offloaded state` (a state dict is gathered on the CPU); api: qualified name. value: the optimizer itself, whose
-    element is a parameter (and has the name of its Module); what a loader or loss is built over.
+    what: `optimizer`, `optimizer state`, `loader`, `loss`, `offloaded state` (a state dict is gathered on the CPU);
+    api: qualified name. value: the optimizer itself, whose element is a parameter (and has the name of its Module);
+    what a loader or loss is built over.
     """
 
     what: str
