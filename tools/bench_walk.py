@@ -16,7 +16,8 @@ from pathlib import Path
 
 import libcst as cst
 
-from torchlint.check import CheckOptions, check_source, is_relevant
+from torchlint.check import CheckOptions, check_source
+from torchlint.relevance import is_relevant
 from torchlint.rule import find_rules
 
 

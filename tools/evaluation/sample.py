@@ -1,6 +1,6 @@
 """Draw findings at random from many repositories, to be read one by one.
 
-    python -m tools.sample --seed 1 --count 150 --out sample.tsv FOLDER [FOLDER …]
+    python -m tools.evaluation.sample --seed 1 --count 150 --out sample.tsv FOLDER [FOLDER …]
 
 Each FOLDER holds repositories, one a folder named OWNER+NAME. The draw goes round the codes and, within a code, round
 the repositories, so that no code and no repository crowds out the others. The table has the columns repository, path,
@@ -14,38 +14,15 @@ import csv
 import json
 import os
 import random
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tools.evaluation.reports import findings_in, path_of
+
 _COLUMNS = ("repository", "path", "line", "code", "confidence", "message", "right", "why")
-
-
-def findings_of(repository: Path, arguments: list[str]) -> list[dict[str, Any]]:
-    """What torchlint reports in a repository, with its default settings."""
-    command = [
-        sys.executable,
-        "-m",
-        "torchlint",
-        "--isolated",
-        "--exit-zero",
-        "--output-format",
-        "json",
-        *arguments,
-        ".",
-    ]
-    ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
-    try:
-        report = json.loads(ran.stdout)
-    except ValueError:
-        sys.exit(f"{repository.name}: no report (exit {ran.returncode}): {ran.stderr[-400:]}")
-    for error in report["errors"]:
-        print(f"{repository.name}: {error['path']}: {error['message']}", file=sys.stderr)
-    found: list[dict[str, Any]] = report["findings"]
-    return [f for f in found if not f["code"].startswith("DEV0")]
 
 
 def draw(found: dict[str, list[dict[str, Any]]], count: int, seed: int) -> list[tuple[str, dict[str, Any]]]:
@@ -99,7 +76,7 @@ def main() -> None:
     if options.keep is not None and options.keep.exists():
         found = json.loads(options.keep.read_text(encoding="utf-8"))
     else:
-        found = {name: findings_of(place, options.arguments.split()) for name, place in places.items()}
+        found = {name: findings_in(place, options.arguments.split()) for name, place in places.items()}
         if options.keep is not None:
             options.keep.write_text(json.dumps(found), encoding="utf-8")
     codes = tuple(c for c in options.codes.split(",") if c)
@@ -124,9 +101,8 @@ def main() -> None:
 
 
 def _row(finding: dict[str, Any]) -> list[str]:
-    cell = "" if finding["cell"] is None else f"#c{finding['cell']}"
     line = str(finding["range"]["start"]["line"])
-    return [finding["path"] + cell, line, finding["code"], finding["confidence"], finding["message"]]
+    return [path_of(finding), line, finding["code"], finding["confidence"], finding["message"]]
 
 
 def _print_context(place: Path, finding: dict[str, Any], lines: int) -> None:
