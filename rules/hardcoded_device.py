@@ -17,8 +17,9 @@ class HardcodedDevice(DeviceNames):
 
     What it does
         Finds `.cuda()`, `"cuda"` and `torch.cuda.FloatTensor` where no test, flag or `try` around them asks for
-        the device, and `y.cuda()` where a test of `x.is_cuda` means the device of `x`. All of a file are one
-        finding. Silent: tests, files that need CUDA as a whole (they import
+        the device; `y.cuda()` where a test of `x.is_cuda` means the device of `x`, and `x.device.type` where
+        a device is asked for, which both lose the index; a default `device="cuda"` of a function that is given a
+        tensor to compute with. All of a file are one finding. Silent: tests, files that need CUDA as a whole (they import
         Triton, raise without CUDA, or run on NCCL), and functions and files that say so in their name.
 
     Why it matters
@@ -85,7 +86,8 @@ class HardcodedDevice(DeviceNames):
 
     def _message(self, named: DeviceName) -> str:
         if named.what == "beside":
-            return f"`.cuda()` goes to the current device, which need not be `{named.at_hand}`"
+            shown = self.context.code(named.node) if type(named.node) is not cst.Call else ".cuda()"
+            return f"`{shown}` is the current device, which need not be `{named.at_hand}`"
         shown = {
             "literal": f'"{named.literal}" is named',
             "compared": f'"{named.literal}" is compared with',
@@ -99,8 +101,9 @@ class HardcodedDevice(DeviceNames):
 
     def _confidence(self, named: DeviceName) -> Confidence:
         if named.what == "default":
-            # A default says what the author has; who calls may say otherwise.
-            return Confidence.POSSIBLE
+            # A default says what the author has, and who calls may say otherwise; but not where a tensor is given
+            # along that is to meet what is made there.
+            return Confidence.LIKELY if named.at_hand else Confidence.POSSIBLE
         of_device = named.at_hand.split(".")[0] in ("device", "dev", "self")
         if named.what.startswith("autocast") and not of_device:
             # It warns and does nothing elsewhere; a slip where the code has a device to ask for its type.
@@ -120,11 +123,13 @@ class HardcodedDevice(DeviceNames):
             and named.at_hand.endswith(".device")
         ):
             edits = (NodeEdit(node, "replace", f"{device}.type"),)
+        elif named.what == "beside" and type(node) is cst.Attribute and named.at_hand:
+            edits = (NodeEdit(node, "replace", device),)
         elif (
             named.what in ("cuda()", "beside") and type(node) is cst.Call and type(node.func) is cst.Attribute
         ):
             edits = (NodeEdit(node.func.attr, "replace", "to"), *_first_argument(node, device))
-        if len(edits) == 1 and named.what in ("cuda()", "beside"):
+        if len(edits) == 1 and type(node) is cst.Call:
             return None
         return NodeFix(f"use `{device}`", Safety.UNSAFE, edits) if edits else None
 

@@ -44,6 +44,8 @@ class DeviceNames(Rule):
             _words(path.rsplit("/", 1)[-1]) & _ON_PURPOSE
             or _words("/".join(path.split("/")[-4:])) & _FOR_THE_DESK
         )
+        #: Functions (None: the file's own code) that leave where no accelerator is.
+        self._demanding: set[cst.FunctionDef | None] = set()
         self._is_library = False
         self._is_program = False
         #: Functions that are called, and whether each call stands behind a question for the accelerator.
@@ -54,7 +56,11 @@ class DeviceNames(Rule):
             self._named.append(named)
 
     def on_demand(self, demand: Demand) -> None:
-        self._excused |= demand.why != "nccl" or _is_certain(demand.scene)
+        if demand.why == "import" or _is_certain(demand.scene):
+            self._excused = True
+        elif demand.why == "exit":
+            # Under an option: it speaks for its own function alone.
+            self._demanding.add(demand.scene.function)
 
     def on_wrap(self, wrap: Wrap) -> None:
         # Work for many devices is set up for the vendor's from the start, unless it is only an option.
@@ -83,6 +89,7 @@ class DeviceNames(Rule):
             if (
                 named.guarded
                 or named.chosen
+                or named.scene.function in self._demanding
                 or self._on_purpose(named.scene)
                 or self._is_self_test(named.scene)
             ):

@@ -102,7 +102,7 @@ def test_a_question_for_the_device_excuses(code: str) -> None:
         "'cuda' in str(device)",
         "args.device != 'cpu'",
         "is_cuda_available()",
-        "x.is_cuda and flag",
+        "x.is_cuda or flag",
         "kind == Kind.CUDA",
         "spect.type() == 'torch.cuda.HalfTensor'",
     ],
@@ -331,3 +331,120 @@ def test_the_fix_keeps_the_other_arguments(before: str, after: str) -> None:
 def test_the_fix_does_not_define_a_device_by_itself(code: str, line: str) -> None:
     choice = '"cuda" if torch.cuda.is_available() else "cpu"'
     assert line + choice in fixed("import torch\n" + code + "\n", CODE)
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["x.is_cuda", "flag and x.is_cuda", "x.is_cuda and x.is_floating_point() and sys.platform != 'win32'"],
+)
+def test_a_tensor_that_follows_another_one_to_cuda_goes_to_the_current_device(test: str) -> None:
+    (finding,) = findings(
+        f"""
+        import sys
+        import torch
+        def work(x, y: torch.Tensor, flag):
+            if {test}:
+                y = y.cuda()
+            return x + y
+        """,
+        CODE,
+    )
+    assert finding.range.start.line == 6
+    assert "`x.device`" in finding.message
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["y.to(x.device.type)", "torch.ones(3, device=x.device.type)", 'torch.ones(3).to("cuda" if x.is_cuda else "cpu")'],
+)
+def test_the_type_of_a_device_is_the_current_one_of_its_sort(use: str) -> None:
+    expect(
+        f"""
+        import torch
+        def work(x: torch.Tensor, y: torch.Tensor):
+            return x + {use}  # <-
+        """,
+        CODE,
+    )
+
+
+def test_the_type_of_a_device_is_what_autocast_wants() -> None:
+    expect(
+        """
+        import torch
+        def work(model, x: torch.Tensor):
+            with torch.autocast(x.device.type, dtype=torch.bfloat16):
+                return model(x)
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("default", ['"cuda"', 'torch.device("cuda:0")'])
+def test_a_default_is_reported_where_a_tensor_is_given_along(default: str) -> None:
+    expect(
+        f"""
+        import torch
+        def one_hot(x, classes, device={default}):  # <-
+            x = x.long().view(-1, 1)
+            return torch.zeros((x.size(0), classes), device=device).scatter_(1, x, 1.0)
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return model.to(device)(x.to(device))",
+        "x = x.to(device)\n            return torch.zeros(3, device=device) + x",
+        "return torch.zeros(3).to(device)",
+    ],
+)
+def test_a_default_says_what_the_author_has_where_what_is_given_is_moved(body: str) -> None:
+    expect(
+        f"""
+        import torch
+        def work(model, x: torch.Tensor, device="cuda"):
+            {body}
+        """,
+        CODE,
+    )
+
+
+def test_a_default_is_only_possible_where_no_tensor_is_given() -> None:
+    code = 'import torch\ndef grid(n, device="cuda"):\n    return torch.arange(n, device=device)\n'
+    assert not findings(code, CODE)
+    (finding,) = findings(code, CODE, confidence=Confidence.POSSIBLE)
+    assert finding.confidence is Confidence.POSSIBLE
+
+
+def test_a_function_that_stops_without_cuda_under_an_option_excuses_itself_alone() -> None:
+    expect(
+        """
+        import torch
+        def place(net, gpus):
+            if len(gpus) > 0:
+                assert torch.cuda.is_available()
+                net = net.cuda()
+            return net
+        def mean():
+            return torch.tensor([0.5]).cuda()  # <-
+        """,
+        CODE,
+    )
+
+
+def test_the_accelerator_of_a_trainer_has_a_device_at_hand_for_autocast() -> None:
+    expect(
+        """
+        import torch
+        class Trainer:
+            def prepare(self, model):
+                self.model = self.accelerator.prepare(model)
+            def evaluate(self, batch):
+                with torch.amp.autocast("cuda"):  # <-
+                    return self.model(batch)
+        """,
+        CODE,
+    )

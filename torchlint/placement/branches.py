@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import libcst as cst
@@ -47,6 +47,19 @@ def condition_of(run: Interpreter, test: cst.BaseExpression) -> Condition | None
         return match[0]
 
     return _WORD.sub(versioned, key[0]), key[1]
+
+
+def conjuncts(run: Interpreter, test: cst.BaseExpression) -> Iterator[Condition]:
+    """The tests that all hold where `test`, a chain of `and`, does; none where it is no chain."""
+    if type(test) is not cst.BooleanOperation or type(test.operator) is not cst.And:
+        return
+    for part in (test.left, test.right):
+        if type(part) is cst.BooleanOperation and type(part.operator) is cst.And:
+            yield from conjuncts(run, part)
+        else:
+            key = condition_of(run, part)
+            if key is not None:
+                yield key
 
 
 def opposite(key: Condition | None) -> Condition | None:

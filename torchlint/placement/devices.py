@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,6 +12,7 @@ from torchlint.placement.syntax import descendants, dotted, string, words
 from torchlint.placement.values import HOST, Alternative, Certainty, Kind, Place, Value, Where
 
 if TYPE_CHECKING:
+    from torchlint.placement.definitions import Class, Function
     from torchlint.placement.interpreter import Interpreter
     from torchlint.placement.usage import Usage
 
@@ -68,6 +70,10 @@ def name_device(run: Interpreter, node: cst.CSTNode, value: Value, what: str, ap
         named = DeviceName(literal, run.scene, value.name.split(":")[0], what, api, literal=value.name)
         named.chosen = "formatted" in value.facts
         emit_device_name(run, named)
+    elif what == "literal" and "device type" in value.facts and api != "torch.device" and type(node) is cst.Attribute:
+        # The type of a device is the current one of its sort.
+        device = words(node.value)
+        run.emit(DeviceName(node, run.scene, "cuda", "beside", api, at_hand="" if "…" in device else device))
 
 
 def emit_device_name(run: Interpreter, named: DeviceName) -> None:
@@ -89,13 +95,20 @@ def emit_device_name(run: Interpreter, named: DeviceName) -> None:
 
 
 def _note_neighbour(named: DeviceName) -> None:
-    """`if x.is_cuda: y.cuda()` follows another tensor, and goes to the current device, not to that of `x`."""
+    """`if x.is_cuda: y.cuda()` follows a tensor, and goes to the current device, not to that of `x`."""
     for text, truth in named.scene.conditions:
-        if truth and text.endswith(".is_cuda") and text.count("(") == 0:
-            named.what, named.guarded, named.at_hand = (
-                "beside",
-                False,
-                text.removesuffix(".is_cuda") + ".device",
+        asked = _IS_CUDA.fullmatch(text)
+        if truth and asked is not None:
+            named.what, named.guarded, named.at_hand = "beside", False, f"{asked[1]}.device"
+
+
+def note_type_of_tensor(run: Interpreter, node: cst.IfExp, literal: cst.CSTNode, text: str) -> None:
+    """`"cuda" if x.is_cuda else "cpu"` is the device of `x` without its index."""
+    if type(node.test) is cst.Attribute and node.test.attr.value == "is_cuda" and text == "cuda":
+        owner = dotted(node.test.value)
+        if owner is not None:
+            run.emit(
+                DeviceName(literal, run.scene, "cuda", "beside", "is_cuda", literal=text, at_hand=f"{owner}.device")
             )
 
 
@@ -105,6 +118,10 @@ _COLLECTIVE = frozenset(
     "all_reduce all_gather all_gather_into_tensor all_gather_object reduce_scatter reduce_scatter_tensor all_to_all"
     " broadcast_object_list is_dist_avail_and_initialized".split()
 )
+
+
+#: The text of a condition that asks whether a tensor is on CUDA; what is bound anew has its count behind it.
+_IS_CUDA = re.compile(r"([A-Za-z_][\w.]*)\.is_cuda(?:'\d+)?")
 
 
 def works_with_others(usage: Usage) -> bool:
@@ -124,25 +141,49 @@ def device_at_hand(run: Interpreter) -> str:
     for name, value in frame.parameters.items():
         if value.kind is Kind.DEVICE and name in ("device", "dev") and not frame.usage.assigned.get(name):
             return name
-    for name, value in frame.parameters.items():
-        if (
-            value.kind is Kind.TENSOR
-            and value.certainty is not Certainty.GUESSED
-            and _stays(frame.usage, name)
-        ):
-            return f"{name}.device"
-    if frame.function is None:
-        return ""
-    owner = frame.function.owner
+    given = _tensor_given(run)
+    if given:
+        return f"{given}.device"
+    owner = frame.function.owner if frame.function is not None else None
     if owner is not None and frame.self_name and run.scene.role != "init":
         if owner.attribute("device") or owner.method("device"):
             return f"{frame.self_name}.device"
+        if _has_accelerator(run, owner):
+            return f"{frame.self_name}.accelerator.device"
     known = run.globals.get("device")
     return "device" if known is not None and known.kind is Kind.DEVICE else ""
 
 
-def _stays(usage: Usage, name: str) -> bool:
-    return not usage.assigned.get(name) and not usage.attributes.get(name, set()) & {"to", "cuda", "cpu"}
+#: What Accelerate's `Accelerator` offers (https://huggingface.co/docs/accelerate/package_reference/accelerator).
+_OF_ACCELERATOR = frozenset(
+    "device prepare backward gather gather_for_metrics unwrap_model is_main_process wait_for_everyone free_memory"
+    " num_processes process_index autocast reduce".split()
+)
+
+
+def _has_accelerator(run: Interpreter, owner: Class) -> bool:
+    """Whether the methods of a class use `self.accelerator` as one of Accelerate's."""
+    return any(
+        not _OF_ACCELERATOR.isdisjoint(run.usage.of(method.node).attributes.get("self.accelerator", ()))
+        for method in owner.methods.values()
+    )
+
+
+def _tensor_given(run: Interpreter, *, rebound: bool = False) -> str:
+    """The first parameter of the current function that is a tensor and stays where it is.
+
+    rebound: its name may be bound to something else in the function.
+    """
+    usage = run.frame.usage
+    for name, value in run.frame.parameters.items():
+        if value.kind is Kind.TENSOR and value.certainty is not Certainty.GUESSED:
+            bound = bool(usage.assigned.get(name)) and not rebound
+            if not bound and usage.attributes.get(name, set()).isdisjoint(_MOVING):
+                return name
+    return ""
+
+
+_MOVING = frozenset(["to", "cuda", "cpu"])
 
 
 def note_cuda_autocast(run: Interpreter, node: cst.CSTNode, name: str) -> None:
@@ -172,3 +213,24 @@ def mark_default(run: Interpreter, parameter: cst.Param) -> None:
     text = string(default)
     if text is not None and is_vendor(text) and "device" in name.lower():
         run.emit(DeviceName(default, run.scene, text.split(":")[0], "default", name, literal=text))
+
+
+def settle_defaults(run: Interpreter, function: Function) -> None:
+    """Of a device that is a parameter's default: whether a tensor that is given along says better where things go.
+
+    `def one_hot(x, device="cuda"): torch.full(…, device=device).scatter_(1, x)` wants the device of `x`.
+    """
+    parameters = (*function.node.params.posonly_params, *function.node.params.params, *function.node.params.kwonly_params)
+    for parameter in parameters:
+        if parameter.default is None:
+            continue
+        for node in descendants(parameter.default):
+            event = run.events.get((DeviceName, node))
+            if isinstance(event, DeviceName) and event.what == "default":
+                given = _tensor_given(run, rebound=True)
+                places = any(
+                    type(n) is cst.Arg and n.keyword is not None and n.keyword.value == "device"
+                    and dotted(n.value) == parameter.name.value
+                    for n in descendants(function.node.body)
+                )  # fmt: skip
+                event.at_hand = f"{given}.device" if given and places else ""

@@ -9,7 +9,7 @@ from torchlint.placement.branches import choose, condition_of
 from torchlint.placement.classes import class_attribute, instance_attribute
 from torchlint.placement.comparisons import device_of
 from torchlint.placement.conditions import narrow, truth_test
-from torchlint.placement.devices import is_vendor
+from torchlint.placement.devices import is_vendor, note_type_of_tensor
 from torchlint.placement.displays import DEVICE_FAMILIES
 from torchlint.placement.events import DeviceName, GradUse
 from torchlint.placement.flags import as_flag
@@ -187,6 +187,7 @@ def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Valu
         return None
     vendor = next((t for t in texts if t.split(":")[0] in DEVICE_FAMILIES), "")
     if vendor and "cpu" in families and len(texts) == 2:
+        note_type_of_tensor(run, node, node.body, vendor)
         run.emit(
             DeviceName(
                 node, run.scene, vendor.split(":")[0], "choice", _decider(node.test, test), literal=vendor

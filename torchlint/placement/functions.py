@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.placement import torch_api
 from torchlint.placement.arguments import Arguments
 from torchlint.placement.definitions import Class, Function
-from torchlint.placement.devices import mark_decorator, mark_default, note_cuda_autocast
+from torchlint.placement.devices import mark_decorator, mark_default, note_cuda_autocast, settle_defaults
 from torchlint.placement.events import Autocast, Operand
 from torchlint.placement.evidence import (
     MARKS,
@@ -214,6 +214,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
         )  # fmt: skip
     env = _parameters(run, function)
     run.frame.parameters = dict(env)
+    settle_defaults(run, function)
     try:
         run.suite(node.body, env)
         function.returns = run.frame.returns

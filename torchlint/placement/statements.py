@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from torchlint.placement.apis import api_value
-from torchlint.placement.branches import Branch, condition_of, drop_placeholders, meet, opposite, world_of
+from torchlint.placement.branches import Branch, condition_of, conjuncts, drop_placeholders, meet, opposite, world_of
 from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.demands import (
     asks_availability,
@@ -37,6 +37,7 @@ from torchlint.placement.operations import augmented
 from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import descendants, dotted, mentions, words
 from torchlint.placement.values import (
+    NO_FACTS,
     NONE,
     UNKNOWN,
     Certainty,
@@ -129,6 +130,8 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
         if run.scene.loops and isinstance(clause.orelse, cst.Else) and clause is node:
             drop_placeholders(clause, taken, skipped)
         with run.under(tests | branch_tests(run, clause), key):
+            for part in conjuncts(run, clause.test):
+                _assume(run, NO_FACTS, part)
             taken_ends = run.suite(clause.body, taken)
         if not taken_ends:
             branches.append(Branch(taken, failed if key is None else (*failed, key), world_of(tests, taken=True)))
