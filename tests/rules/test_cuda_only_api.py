@@ -87,3 +87,18 @@ def test_as_a_decorator_with_and_without_parentheses() -> None:
 def test_a_portable_form_is_named_with_the_torch_that_has_it() -> None:
     (finding,) = findings("import torch\ndef work():\n    torch.cuda.synchronize()\n", CODE)
     assert "`torch.accelerator.synchronize` (torch 2.6)" in finding.message
+
+
+def test_the_capability_of_a_device_is_asked_of_cuda() -> None:
+    expect(
+        """
+        import torch
+        def dtype():
+            return torch.bfloat16 if torch.cuda.get_device_capability()[0] >= 8 else torch.float16  # <-
+        def of(x):
+            return torch.cuda.get_device_capability(x.device)
+        def asked():
+            return torch.cuda.is_available() and torch.cuda.get_device_capability()[0] >= 8
+        """,
+        CODE,
+    )

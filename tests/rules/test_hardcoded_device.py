@@ -355,7 +355,11 @@ def test_a_tensor_that_follows_another_one_to_cuda_goes_to_the_current_device(te
 
 @pytest.mark.parametrize(
     "use",
-    ["y.to(x.device.type)", "torch.ones(3, device=x.device.type)", 'torch.ones(3).to("cuda" if x.is_cuda else "cpu")'],
+    [
+        "y.to(x.device.type)",
+        "torch.ones(3, device=x.device.type)",
+        'torch.ones(3).to("cuda" if x.is_cuda else "cpu")',
+    ],
 )
 def test_the_type_of_a_device_is_the_current_one_of_its_sort(use: str) -> None:
     expect(
@@ -445,6 +449,82 @@ def test_the_accelerator_of_a_trainer_has_a_device_at_hand_for_autocast() -> Non
             def evaluate(self, batch):
                 with torch.amp.autocast("cuda"):  # <-
                     return self.model(batch)
+        """,
+        CODE,
+    )
+
+
+def test_a_module_that_moves_to_cuda_whenever_it_is_there_may_be_elsewhere_itself() -> None:
+    (finding,) = findings(
+        """
+        import torch
+        from torch import nn
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(2, 2)
+            def forward(self, words):
+                x = torch.tensor(words)
+                if torch.cuda.is_available():
+                    x = x.cuda()
+                return self.layer(x)
+        """,
+        CODE,
+    )
+    assert finding.range.start.line == 11
+    assert "next(self.parameters()).device" in finding.message
+
+
+def test_a_model_that_is_built_on_cuda_where_it_is_there_is_a_choice() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(2, 2)
+                if torch.cuda.is_available():
+                    self.layer = self.layer.cuda()
+        """,
+        CODE,
+    )
+
+
+def test_an_accelerator_of_a_framework_is_named() -> None:
+    expect(
+        """
+        import lightning as L
+        import torch
+        def main():
+            fabric = L.Fabric(accelerator="cuda", devices=1)  # <-
+            return fabric
+        def other():
+            return L.Fabric(accelerator="auto"), L.Fabric(accelerator="cpu")
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "from lightning.fabric.accelerators import CUDAAccelerator",
+        "from apex import amp",
+    ],
+)
+def test_what_is_imported_for_cuda_excuses_the_file(lines: str) -> None:
+    expect(f"import torch\n{lines}\nx = torch.ones(3).cuda()\n", CODE)
+
+
+def test_what_is_imported_under_an_option_excuses_nothing() -> None:
+    expect(
+        """
+        import torch
+        from accelerate.utils import is_deepspeed_available
+        if is_deepspeed_available():
+            import deepspeed
+        x = torch.ones(3).cuda()  # <-
         """,
         CODE,
     )

@@ -16,6 +16,8 @@ _CUDA_LIBRARIES = frozenset(
     " bitsandbytes torchcomms colossalai deepspeed megatron horovod fairscale tensorrt_llm".split()
 )
 _EXTENSIONS = ("torch.utils.cpp_extension", "numba.cuda")
+#: What of other libraries is for CUDA alone.
+_CUDA_CLASSES = frozenset(["CUDAAccelerator"])
 #: Libraries whose import imports torch at once.
 _ON_TORCH = frozenset(
     "torch torchvision torchaudio lightning pytorch_lightning accelerate timm torchmetrics torch_geometric kornia"
@@ -29,7 +31,8 @@ def note_import(run: Interpreter, node: cst.CSTNode, name: str) -> None:
     """An import of a library that needs an accelerator of one vendor; one that may fail says nothing."""
     if run.scene.caught or run.scene.function is not None:
         return
-    if name.split(".")[0] in _CUDA_LIBRARIES or name.startswith(_EXTENSIONS):
+    first, last = name.partition(".")[0], name.rpartition(".")[2]
+    if first in _CUDA_LIBRARIES or last in _CUDA_CLASSES or name.startswith(_EXTENSIONS):
         run.emit(Demand(node, run.scene, "import"))
 
 

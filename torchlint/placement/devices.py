@@ -70,7 +70,12 @@ def name_device(run: Interpreter, node: cst.CSTNode, value: Value, what: str, ap
         named = DeviceName(literal, run.scene, value.name.split(":")[0], what, api, literal=value.name)
         named.chosen = "formatted" in value.facts
         emit_device_name(run, named)
-    elif what == "literal" and "device type" in value.facts and api != "torch.device" and type(node) is cst.Attribute:
+    elif (
+        what == "literal"
+        and "device type" in value.facts
+        and api != "torch.device"
+        and type(node) is cst.Attribute
+    ):
         # The type of a device is the current one of its sort.
         device = words(node.value)
         run.emit(DeviceName(node, run.scene, "cuda", "beside", api, at_hand="" if "…" in device else device))
@@ -88,6 +93,7 @@ def emit_device_name(run: Interpreter, named: DeviceName) -> None:
         named.at_hand = device_at_hand(run)
     if named.what == "cuda()" and named.guarded and not named.chosen:
         _note_neighbour(named)
+        _note_own_module(run, named)
     old = run.events.get((DeviceName, named.node))
     if isinstance(old, DeviceName) and old.guarded and not named.guarded:
         del run.events[(DeviceName, named.node)]
@@ -102,13 +108,31 @@ def _note_neighbour(named: DeviceName) -> None:
             named.what, named.guarded, named.at_hand = "beside", False, f"{asked[1]}.device"
 
 
+def _note_own_module(run: Interpreter, named: DeviceName) -> None:
+    """`if torch.cuda.is_available(): x = x.cuda()` in a method of a Module, which may be elsewhere all the same."""
+    scene, itself = named.scene, run.frame.self_name
+    owner = run.frame.function.owner if run.frame.function is not None else None
+    if owner is None or not owner.is_module or not itself or scene.role == "init" or "flag" in scene.tests:
+        return
+    moved = named.receiver
+    if (
+        moved is not None
+        and moved.kind is Kind.TENSOR
+        and ("torch.cuda.is_available()", True) in scene.conditions
+    ):
+        named.what, named.guarded = "beside", False
+        named.at_hand = named.at_hand or f"next({itself}.parameters()).device"
+
+
 def note_type_of_tensor(run: Interpreter, node: cst.IfExp, literal: cst.CSTNode, text: str) -> None:
     """`"cuda" if x.is_cuda else "cpu"` is the device of `x` without its index."""
     if type(node.test) is cst.Attribute and node.test.attr.value == "is_cuda" and text == "cuda":
         owner = dotted(node.test.value)
         if owner is not None:
             run.emit(
-                DeviceName(literal, run.scene, "cuda", "beside", "is_cuda", literal=text, at_hand=f"{owner}.device")
+                DeviceName(
+                    literal, run.scene, "cuda", "beside", "is_cuda", literal=text, at_hand=f"{owner}.device"
+                )
             )
 
 
@@ -151,7 +175,7 @@ def device_at_hand(run: Interpreter) -> str:
         if _has_accelerator(run, owner):
             return f"{frame.self_name}.accelerator.device"
     known = run.globals.get("device")
-    return "device" if known is not None and known.kind is Kind.DEVICE else ""
+    return "device" if known is not None and known.kind in (Kind.DEVICE, Kind.STRING) else ""
 
 
 #: What Accelerate's `Accelerator` offers (https://huggingface.co/docs/accelerate/package_reference/accelerator).
@@ -220,17 +244,17 @@ def settle_defaults(run: Interpreter, function: Function) -> None:
 
     `def one_hot(x, device="cuda"): torch.full(…, device=device).scatter_(1, x)` wants the device of `x`.
     """
-    parameters = (*function.node.params.posonly_params, *function.node.params.params, *function.node.params.kwonly_params)
-    for parameter in parameters:
+    given = function.node.params
+    for parameter in (*given.posonly_params, *given.params, *given.kwonly_params):
         if parameter.default is None:
             continue
         for node in descendants(parameter.default):
             event = run.events.get((DeviceName, node))
             if isinstance(event, DeviceName) and event.what == "default":
-                given = _tensor_given(run, rebound=True)
+                tensor = _tensor_given(run, rebound=True)
                 places = any(
                     type(n) is cst.Arg and n.keyword is not None and n.keyword.value == "device"
                     and dotted(n.value) == parameter.name.value
                     for n in descendants(function.node.body)
                 )  # fmt: skip
-                event.at_hand = f"{given}.device" if given and places else ""
+                event.at_hand = f"{tensor}.device" if tensor and places else ""

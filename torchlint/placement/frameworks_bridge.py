@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement import frameworks
+from torchlint.placement.devices import name_device
 from torchlint.placement.events import Backward, Call, Move, Use
 from torchlint.placement.frameworks import Fact, Lives
 from torchlint.placement.syntax import words
@@ -67,6 +68,9 @@ def framework_call(
     if found is None:
         return None
     if found.kind is not Kind.FUNCTION:
+        accelerator = arguments.find("accelerator")
+        if accelerator is not None and name.endswith(("Fabric", "Trainer")):
+            name_device(run, accelerator.node, accelerator.value, "literal", name)
         return framework_instance(name)
     if found.instance:
         return _made(name.rpartition(".")[0], arguments)

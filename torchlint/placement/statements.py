@@ -5,7 +5,15 @@ from __future__ import annotations
 import libcst as cst
 
 from torchlint.placement.apis import api_value
-from torchlint.placement.branches import Branch, condition_of, conjuncts, drop_placeholders, meet, opposite, world_of
+from torchlint.placement.branches import (
+    Branch,
+    condition_of,
+    conjuncts,
+    drop_placeholders,
+    meet,
+    opposite,
+    world_of,
+)
 from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.demands import (
     asks_availability,
@@ -456,8 +464,8 @@ def import_from(run: Interpreter, node: cst.ImportFrom, env: Env) -> Outcome | N
         return None
     base = "." * len(node.relative) + (dotted(node.module) or "" if node.module is not None else "")
     run.torch_imported |= imports_torch(base)
-    note_import(run, node, base)
     for alias in node.names:
+        note_import(run, node, f"{base}.{dotted(alias.name)}")
         name = alias.asname.name if alias.asname is not None else alias.name
         if isinstance(name, cst.Name) and isinstance(alias.name, cst.Name):
             separator = "" if base.endswith(".") else "."

@@ -101,6 +101,7 @@ def _generator(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
 def _available(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     if ".mps." in name:
         run.emit(DeviceName(node, run.scene, "mps", "mention", name), "mention")
+    vendor_call(run, name, node, arguments)
     return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
 
 
@@ -155,7 +156,8 @@ def vendor_call(run: Interpreter, name: str, node: cst.Call, arguments: Argument
     known = torch_api.VENDOR.get(name)
     if family in VENDORS and known is not None and known.raises:
         first = arguments.positional[0] if arguments.positional else None
-        chosen = name.endswith(".set_device") and first is not None and integer(first.node) is None
+        asks = name.endswith((".set_device", ".get_device_capability"))
+        chosen = asks and first is not None and integer(first.node) is None
         emit_device_name(run, DeviceName(node, run.scene, family, "api", name, raises=True, chosen=chosen))
     last = name.rsplit(".", 1)[-1]
     if last in ("current_device", "device"):
