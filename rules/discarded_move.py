@@ -65,8 +65,11 @@ class DiscardedMove(Rule):
     def __init__(self, context: RuleContext) -> None:
         super().__init__(context)
         self._parts: list[tuple[Move, Report]] = []
+        self._moved_parts: list[Move] = []
 
     def on_move(self, move: Move) -> Iterator[Report]:
+        if "part" in move.value.facts and move.moves_device:
+            self._moved_parts.append(move)
         if move.use not in (Use.DROPPED, Use.LOOP_VARIABLE, Use.UNREAD):
             return
         if move.value.kind is not Kind.TENSOR and "copies" not in move.value.facts:
@@ -101,11 +104,14 @@ class DiscardedMove(Rule):
     def finish(self) -> Iterator[Report]:
         """One part of a batch that is moved in vain may be something else that moves itself; two are tensors."""
         for move, report in self._parts:
-            loop = move.scene.loops[-1] if move.scene.loops else None
+            source = self.context.code(move.receiver)
             others = [
-                m for m, _ in self._parts
-                if m.scene.loops[-1:] == (loop,) and self.context.code(m.receiver) != self.context.code(move.receiver)
-            ]  # fmt: skip
+                other
+                for other in self._moved_parts
+                if _where(other) == _where(move) and self.context.code(other.receiver) != source
+                # Beside a graph that moves itself stands a target whose move is kept.
+                and (other.use is Use.DROPPED or "of graphs" not in move.value.facts)
+            ]
             yield report if others else replace(report, confidence=Confidence.POSSIBLE)
 
     def _origin(self, move: Move, source: str) -> tuple[Note, ...]:
@@ -126,6 +132,10 @@ class DiscardedMove(Rule):
         targets = ", ".join(names) + ("," if move.row is not None and len(names) == 1 else "")
         edit = NodeEdit(move.row or move.node, "before", f"{targets} = ")
         return NodeFix(f"bind the result to `{targets.rstrip(',')}`", Safety.UNSAFE, (edit,))
+
+
+def _where(move: Move) -> tuple[object, tuple[cst.CSTNode, ...]]:
+    return move.scene.function, tuple(move.scene.loops[-1:])
 
 
 def _is_move(call: cst.CSTNode) -> bool:

@@ -484,3 +484,119 @@ def test_two_parts_of_one_batch_are_more_likely_tensors_than_one() -> None:
         """
     expect(code, CODE)
     assert reported_lines(code, CODE, confidence=Confidence.POSSIBLE) == [4, 5, 8]
+
+
+def _in_a_loop(body: str, imports: str = "", source: str = "x, y") -> str:
+    lines = "\n".join(f"            {line}" for line in body.splitlines())
+    return f"""
+        import torch
+        {imports}
+        def train(model, loader, criterion, optimizer, device):
+          for {source} in loader:
+{lines}
+            loss = criterion(model(x), y)
+            loss.backward()
+            optimizer.step()
+        """
+
+
+def test_a_part_of_a_batch_beside_one_whose_move_is_kept_is_a_tensor() -> None:
+    expect(_in_a_loop("x = x.to(device)\ny.to(device)  # <-"), CODE)
+
+
+def test_a_part_that_is_compared_counts_as_used() -> None:
+    expect(
+        """
+        def evaluate(model, loader, device):
+            right = 0
+            for x, y in loader:
+                x = x.to(device)
+                y.to(device)  # <-
+                right += (model(x).argmax(1) == y).sum()
+            return right
+        """,
+        CODE,
+    )
+
+
+def test_beside_graphs_that_move_themselves_one_dropped_move_proves_nothing() -> None:
+    code = _in_a_loop("x.to(device)\ny = y.to(device)", "from torch_geometric.loader import DataLoader")
+    assert not reported_lines(code, CODE)
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        "[t.to(device) for t in batch]  # <-",
+        "for t in batch:\n    t.to(device)  # <-",
+        "for t in batch:\n    t = t.to(device)  # <-",
+    ],
+)
+def test_the_elements_of_a_batch_that_is_unpacked_are_tensors(moves: str) -> None:
+    expect(_in_a_loop(f"{moves}\nx, y = batch", source="batch"), CODE)
+
+
+def test_two_parts_of_a_parameter_that_are_moved_in_vain_and_handed_on_are_tensors() -> None:
+    expect(
+        """
+        class Trainer:
+            def step(self, batch):
+                images, targets = batch
+                images.to(self.device)  # <-
+                targets.to(self.device)  # <-
+                return self.model(images, targets)
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("use", ["optimize(a.parameters(), b.parameters())", "return a(b(x))", "return a, b"])
+def test_a_pair_of_models_is_no_batch(use: str) -> None:
+    code = f"""
+        def prepare(models, x, device):
+            a, b = models
+            a.to(device)
+            b.to(device)
+            for m in models:
+                m.to(device)
+            [m.to(device) for m in models]
+            {use}
+        """
+    assert not reported_lines(code, CODE)
+
+
+def test_a_module_has_no_cuda_that_is_non_blocking() -> None:
+    expect(
+        """
+        def move(data, device):
+            for value in data.values():
+                value.cuda(device, non_blocking=True)  # <-
+            return data
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("drop", ["x.half() if fast else x.float()", "fast and x.half()", "not fast or x.float()"])
+def test_a_move_in_an_arm_of_an_expression_that_is_dropped_is_dropped(drop: str) -> None:
+    expect(
+        f"""
+        import torch
+        def infer(model, fast):
+            x = torch.ones(3)
+            {drop}  # <-
+            return model(x)
+        """,
+        CODE,
+    )
+
+
+def test_an_arm_that_moves_a_model_is_silent() -> None:
+    code = """
+        import torch
+        def infer(fast):
+            model = torch.nn.Linear(3, 3)
+            model.half() if fast else model.float()
+            return model
+        """
+    assert not reported_lines(code, CODE)

@@ -47,7 +47,7 @@ _MODULE_ONLY = frozenset(
     " register_forward_hook register_module add_module".split()
 )
 #: Marks that the usage walk adds; not attributes.
-MARKS = frozenset(["[tensor]", "dim=", "size()", "dim()", "[str]", "[,]"])
+MARKS = frozenset(["[tensor]", "[copied]", "dim=", "size()", "dim()", "[str]", "[,]"])
 
 
 @lru_cache(maxsize=1)
@@ -107,7 +107,10 @@ def kind_from_use(name: str, usage: Usage, *, parts: bool = True) -> Kind | None
         return Kind.TENSOR
     if "size()" in used or "dim()" in used or "[tensor]" in used:
         return Kind.TENSOR
-    if parts and name in usage.batch_parts and plain & _PLACING and (name in usage.given or len(plain) > 1):
+    if "[copied]" in used:
+        # `x.cuda(non_blocking=True)`: Module.cuda has no such parameter.
+        return Kind.TENSOR
+    if parts and plain & _PLACING and is_part_of_batch(name, usage):
         # A part of a batch that is sent to a device and handed on: what frameworks call a batch comes whole.
         return Kind.TENSOR
     speaking = plain & _SPEAKING
@@ -119,6 +122,23 @@ def kind_from_use(name: str, usage: Usage, *, parts: bool = True) -> Kind | None
     if ("is_cuda" in plain or backward) and not plain & {"step", "zero_grad"}:
         return Kind.TENSOR
     return Kind.TENSOR if given_as_tensor(name, usage) else None
+
+
+def is_part_of_batch(name: str, usage: Usage) -> bool:
+    """Whether `name` is a part of what a loop over batches, or a parameter, is unpacked into, and is used again.
+
+    Of a parameter: where two parts are sent to a device, and none is used as a model.
+    """
+    whole = usage.through.get(name)
+    if whole is not None and whole in usage.tuples:
+        return True
+    if name in usage.batch_parts:
+        return name in usage.given or usage.loads[name] > 1 or len(usage.attributes[name] - MARKS) > 1
+    siblings = usage.siblings.get(name, ())
+    placed = [s for s in siblings if usage.attributes.get(s, set()) & _PLACING]
+    if len(placed) < 2 or name not in usage.given:
+        return False
+    return not any(s in usage.called or usage.attributes.get(s, set()) & _MODULE_ONLY for s in siblings)
 
 
 #: Where the last word of a function's name is looked up: aliases of these modules are many (`F`, `nn.init`, …).

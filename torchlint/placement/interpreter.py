@@ -31,6 +31,12 @@ MOST_NESTED_SUMMARIES = 25
 LOOP_PASSES = 2
 
 _BUILTINS = frozenset(dir(builtins))
+_PART = frozenset({"part"})
+_PART_OF_GRAPHS = frozenset({"part", "of graphs"})
+#: Their batches hold objects whose `to` works in place, beside tensors
+#: (https://pytorch-geometric.readthedocs.io/en/latest/generated/torch_geometric.data.Data.html,
+#: https://huggingface.co/docs/transformers/main_classes/tokenizer#transformers.BatchEncoding.to).
+_WITH_GRAPHS = frozenset(["torch_geometric", "torch_sparse", "torch_scatter", "pyg_lib", "ogb", "transformers"])
 
 Evaluate = Callable[["Interpreter", Any, Env], Value]
 Execute = Callable[["Interpreter", Any, Env], "Outcome | None"]
@@ -191,6 +197,7 @@ class Interpreter:
             goes_into_module,
             is_collated_tensor,
             is_made_tensor,
+            is_part_of_batch,
             kind_from_use,
         )
 
@@ -204,8 +211,9 @@ class Interpreter:
         if kind is None:
             return value
         facts = value.facts
-        if name in usage.batch_parts and "collated" not in facts and kind_from_use(name, usage, parts=False) is None:
-            facts |= {"part"}
+        if kind is Kind.TENSOR and "collated" not in facts and kind_from_use(name, usage, parts=False) is None:
+            if is_part_of_batch(name, usage) and name not in usage.through:
+                facts |= _PART_OF_GRAPHS if self.usage.libraries & _WITH_GRAPHS else _PART
         return value.but(kind=kind, certainty=min(value.certainty, Certainty.INFERRED), facts=facts)
 
     def held(self, name: str, env: Env) -> Value | None:

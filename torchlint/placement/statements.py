@@ -22,7 +22,7 @@ from torchlint.placement.demands import (
     note_demand,
     note_import,
 )
-from torchlint.placement.discards import mark_dropped_elements, mark_loop_variable, mark_unread
+from torchlint.placement.discards import mark_dropped, mark_dropped_elements, mark_loop_variable, mark_unread
 from torchlint.placement.events import Autocast, Demand, Return
 from torchlint.placement.graphs import keep_sum
 from torchlint.placement.guards import branch_tests, tests_of
@@ -74,8 +74,20 @@ def expr(run: Interpreter, node: cst.Expr, env: Env) -> Outcome | None:
         else:
             if isinstance(part, cst.BaseComp):
                 mark_dropped_elements(run, part)
+            for arm in _arms(part):
+                mark_dropped(run, arm, env, None)
             run.evaluate(part, env)
     return None
+
+
+def _arms(node: cst.BaseExpression) -> list[cst.Call]:
+    """The calls one of which a conditional expression, or a condition and what it lets happen, comes down to."""
+    ends: list[cst.BaseExpression] = []
+    if type(node) is cst.IfExp:
+        ends = [node.body, node.orelse]
+    elif type(node) is cst.BooleanOperation:
+        ends = [node.right]
+    return [call for end in ends for call in ([end] if type(end) is cst.Call else _arms(end))]
 
 
 @statement(cst.Assign)

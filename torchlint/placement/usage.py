@@ -49,7 +49,9 @@ class Usage:
     indexed: names subscripted. assigned: how often a name is bound. loads: how often it is read.
     counters: names that are counted up, by a loop or by `+=`.
     batch_parts: names unpacked from what a loop goes through: the inputs and targets of a batch. elements: the names of
-    what loops go through, whole. given: names that calls get by position.
+    what loops go through, whole. given: names that calls get by position. tuples: names of batches that are unpacked.
+    through: names that go through what another name holds. siblings: the names that are unpacked from one parameter,
+    by each of them. parameters: those of the function.
     backward: a backward stands here outside every loop. trains: one stands here at all. moves: a `to` names a device.
     self_assigned: attributes of
     `self` bound here.
@@ -57,8 +59,8 @@ class Usage:
 
     __slots__ = (
         "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "containers",
-        "counters", "elements", "given", "indexed", "is_generator", "iterated", "loads", "moves", "self_assigned",
-        "torch_arguments", "trains", "unpacked",
+        "counters", "elements", "given", "indexed", "is_generator", "iterated", "loads", "moves", "parameters",
+        "self_assigned", "siblings", "through", "torch_arguments", "trains", "tuples", "unpacked",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -73,6 +75,10 @@ class Usage:
         self.batch_parts: set[str] = set()
         self.elements: set[str] = set()
         self.given: set[str] = set()
+        self.tuples: set[str] = set()
+        self.through: dict[str, str] = {}
+        self.siblings: dict[str, tuple[str, ...]] = {}
+        self.parameters: frozenset[str] = frozenset()
         self.loads: defaultdict[str, int] = defaultdict(int)
         self.assigned: defaultdict[str, int] = defaultdict(int)
         self.self_assigned: set[str] = set()
@@ -103,6 +109,12 @@ def _note_batch(loop: cst.For, scope: Usage) -> None:
         scope.elements.add(target.value)
 
 
+def _note_through(clause: cst.For | cst.CompFor, scope: Usage) -> None:
+    """Note what a loop or a comprehension goes through, where both have names."""
+    if type(clause.target) is cst.Name and type(clause.iter) is cst.Name:
+        scope.through[clause.target.value] = clause.iter.value
+
+
 class FileUsage:
     """The usage of every scope of a file, and facts of the file as a whole.
 
@@ -110,6 +122,7 @@ class FileUsage:
     a function of the file that does. called_in_loops: the last names of functions called in loops.
     parts_loops: ids of loops over the parts of a model. named: the ids of the functions of each name.
     small_loops: ids of loops over a few things at hand, such as the losses of one step.
+    libraries: the packages that the file imports from.
     """
 
     def __init__(self, module: cst.Module) -> None:
@@ -124,6 +137,7 @@ class FileUsage:
         self.torch_names: set[str] = {"torch"}
         self.sets_default_device = False
         self.star_imports = False
+        self.libraries: set[str] = set()
         self.mentions: set[str] = set()
         self.named: defaultdict[str, list[int]] = defaultdict(list)
         self._trained: set[int] | None = None
@@ -220,9 +234,14 @@ class FileUsage:
     def _import(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
         if type(node) is cst.Import:
             for alias in node.names:
-                if (dotted(alias.name) or "").split(".")[0] == "torch":
+                library = (dotted(alias.name) or "").split(".")[0]
+                self.libraries.add(library)
+                if library == "torch":
                     self.torch_names.add(alias.asname.name.value if alias.asname else "torch")  # type: ignore[union-attr]
-        elif type(node) is cst.ImportFrom and isinstance(node.names, cst.ImportStar):
+            return
+        if type(node) is cst.ImportFrom and node.module is not None and not node.relative:
+            self.libraries.add((dotted(node.module) or "").split(".")[0])
+        if type(node) is cst.ImportFrom and isinstance(node.names, cst.ImportStar):
             self.star_imports = True
         elif type(node) is cst.ImportFrom and node.module is not None and not isinstance(node.names, cst.ImportStar):
             if (dotted(node.module) or "").split(".")[0] == "torch" and not node.relative:
@@ -233,6 +252,7 @@ class FileUsage:
 
     def _function(self, node: cst.FunctionDef, scope: Usage, loop: cst.CSTNode | None) -> None:
         inner = self.scopes[id(node)] = Usage()
+        inner.parameters = frozenset(p.name.value for p in node.params.params)
         self.named[node.name.value].append(id(node))
         scope.assigned[node.name.value] += 1
         self._below(node.params, inner, None)
@@ -323,6 +343,8 @@ class FileUsage:
                 scope.backward = True
         if method == "to" and any(not _is_dtype(a) for a in node.args):
             scope.moves = True
+        if method == "cuda" and receiver is not None and any(_is_non_blocking(a) for a in node.args):
+            scope.attributes[receiver].add("[copied]")
         if receiver is not None:
             if any(a.keyword is not None and a.keyword.value in ("dim", "keepdim") for a in node.args):
                 scope.attributes[receiver].add("dim=")
@@ -345,12 +367,17 @@ class FileUsage:
         name = dotted(node.iter)
         if name is not None:
             scope.iterated.add(name)
+        _note_through(node, scope)
         _note_batch(node, scope)
         self._scan(node.iter, scope, loop)
         self._target(node.target, scope, loop)
         self._scan(node.body, scope, loop if parts and loop is not None else node)
         if node.orelse is not None:
             self._scan(node.orelse, scope, loop)
+
+    def _clause(self, node: cst.CompFor, scope: Usage, loop: cst.CSTNode | None) -> None:
+        _note_through(node, scope)
+        self._below(node, scope, loop)
 
     def _while(self, node: cst.While, scope: Usage, loop: cst.CSTNode | None) -> None:
         self._scan(node.test, scope, node)
@@ -381,8 +408,13 @@ class FileUsage:
     def _assign(self, node: cst.Assign, scope: Usage, loop: cst.CSTNode | None) -> None:
         for target in node.targets:
             self._target(target.target, scope, loop)
-            if type(target.target) is cst.Tuple and type(node.value) is cst.Name and node.value.value in scope.elements:
-                scope.batch_parts.update(assigned_names(target.target))
+            if type(target.target) is cst.Tuple and type(node.value) is cst.Name:
+                names, whole = tuple(assigned_names(target.target)), node.value.value
+                if whole in scope.elements:
+                    scope.batch_parts.update(names)
+                    scope.tuples.add(whole)
+                elif whole in scope.parameters:
+                    scope.siblings.update(dict.fromkeys(names, names))
         self._scan(node.value, scope, loop)
 
     def _assign_one(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
@@ -482,6 +514,10 @@ def _is_dtype(arg: cst.Arg) -> bool:
     return _DTYPE.search(words(arg.value)) is not None
 
 
+def _is_non_blocking(argument: cst.Arg) -> bool:
+    return argument.keyword is not None and argument.keyword.value == "non_blocking"
+
+
 def _is_host_type(node: cst.Call) -> bool:
     """Whether `set_default_tensor_type` is given a type of the CPU, which leaves new tensors on the host."""
     if not node.args or not words(node.func).endswith("set_default_tensor_type"):
@@ -491,6 +527,7 @@ def _is_host_type(node: cst.Call) -> bool:
 
 
 _READERS: dict[type, Any] = {
+    cst.CompFor: FileUsage._clause,
     cst.Import: FileUsage._import,
     cst.ImportFrom: FileUsage._import,
     cst.FunctionDef: FileUsage._function,
