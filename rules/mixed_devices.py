@@ -14,7 +14,6 @@ from torchlint.mixes import (
     device_expression,
     device_fix,
     faulty_creation,
-    is_empty,
     is_hot,
     is_plain_factory,
     origin_notes,
@@ -156,6 +155,8 @@ class MixedDevices(Rule):
 
     def _paths(self, event: Return, part: Value) -> Iterator[Report]:
         """What one exit gives was made on the CPU on one path to it, and is elsewhere on another."""
+        if part.kind is not Kind.TENSOR or "assumed" in part.facts:
+            return
         other = next((p for p in part.places if p.place.where in (Where.OF_CALLER, Where.OF_MODULE)), None)
         for host in part.places:
             create = self._origins.created.get(host.origin) if host.origin is not None else None
@@ -163,8 +164,8 @@ class MixedDevices(Rule):
                 continue
             if create.scene.function is not event.scene.function or event.scene.is_test or event.scene.host_only:
                 continue
-            if is_empty(create):
-                continue
+            if not is_plain_factory(create):
+                continue  # host data became a tensor
             message = (
                 f"`{shown(create.node, self.context)}` is created on the CPU; on other paths what is returned is"
                 f" {other.place.describe()}"

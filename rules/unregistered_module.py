@@ -68,6 +68,8 @@ class UnregisteredModule(Rule):
     def __init__(self, context: RuleContext) -> None:
         super().__init__(context)
         self._found: dict[tuple[int, str], Attribute] = {}
+        #: Whether each attribute never holds more than a single Module.
+        self._alone: dict[tuple[int, str], bool] = {}
         self._moved: set[cst.CSTNode] = set()
         #: Where the Modules were built that are registered somewhere.
         self._seen: set[cst.CSTNode] = set()
@@ -81,6 +83,9 @@ class UnregisteredModule(Rule):
         elif attribute.value.kind is Kind.MODULE:
             self._seen.update(_origins(attribute.value))
         elif attribute.how in ("assign", "append") and attribute.owner.is_module:  # type: ignore[attr-defined]
+            key, node = (id(attribute.owner), attribute.name), attribute.value_node
+            alone = attribute.how == "assign" and type(node) is cst.List and len(node.elements) == 1
+            self._alone[key] = self._alone.get(key, True) and alone
             if _kept_modules(attribute.value) is not None:
                 self._found.setdefault((id(attribute.owner), attribute.name), attribute)
 
@@ -106,9 +111,14 @@ class UnregisteredModule(Rule):
             message = f"`{target}` is a plain {_container(attribute.value)} of Modules: `.to()`, `parameters()` and"
             message += " `state_dict()` do not see them"
             notes = [] if kept.origin is None else [Note("origin", kept.origin, "the Module is built here")]
-            yield self.finding(
-                node, message, confidence=Confidence.LIKELY, notes=notes, fix=self._fix(attribute), cause=node
-            )
+            sure = Confidence.POSSIBLE if self._is_on_purpose(attribute) else Confidence.LIKELY
+            yield self.finding(node, message, confidence=sure, notes=notes, fix=self._fix(attribute), cause=node)
+
+    def _is_on_purpose(self, attribute: Attribute) -> bool:
+        """Whether nothing reads the list, or a single Module is hidden in it, as one does with what others register."""
+        owner, name = attribute.owner, attribute.name
+        alone = self._alone.get((id(owner), name), False)
+        return alone or name not in owner.run.usage.mentions  # type: ignore[attr-defined]
 
     def _fix(self, attribute: Attribute) -> NodeFix | None:
         if attribute.how != "assign" or attribute.value_node is None:

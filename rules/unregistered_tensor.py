@@ -9,8 +9,8 @@ import libcst as cst
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.mixes import Origins, confidence_in, shown
 from torchlint.placement.events import Attribute, Create, Leftover, Mix, Move, Operand
-from torchlint.placement.values import Alternative, Certainty, Value
-from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext, confidence_of, weakest
+from torchlint.placement.values import Alternative
+from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext
 
 
 class UnregisteredTensor(Rule):
@@ -116,19 +116,15 @@ class UnregisteredTensor(Rule):
         for target, event in self._leftovers.items():
             attribute = self._kept(target)
             if attribute is not None and target not in self._mixes:
-                operand = event.kept[0]
-                sure = Confidence.LIKELY if _is_promised(attribute.value) else Confidence.POSSIBLE
-                yield self._report(
-                    attribute,
-                    event.node,
-                    event.other,
-                    weakest(sure, confidence_of(operand.value.certainty)),
-                    [],
-                )
+                # What a constructor got is where its caller's other tensors are, unless the module moves later.
+                yield self._report(attribute, event.node, event.other, Confidence.POSSIBLE, [])
 
     def _kept(self, target: cst.CSTNode) -> Attribute | None:
         attribute = self._attributes.get(target)
-        return attribute if attribute is not None and attribute.owner.is_module else None  # type: ignore[attr-defined]
+        if attribute is None or not attribute.owner.is_module:  # type: ignore[attr-defined]
+            return None
+        bases = attribute.owner.lineage()  # type: ignore[attr-defined]
+        return None if any(attribute.name in base.registered for base in bases[1:]) else attribute
 
     def _report(
         self,
@@ -154,8 +150,3 @@ class UnregisteredTensor(Rule):
         text = f'{instance}.register_buffer("{attribute.name}", {self.context.code(source)}, persistent=False)'
         edit = NodeEdit(statement, "replace", text)
         return NodeFix("register it as a buffer", Safety.UNSAFE, (edit,))
-
-
-def _is_promised(value: Value) -> bool:
-    """Whether an annotation says that a constructor's argument is a tensor."""
-    return value.is_tensor and value.certainty is Certainty.KNOWN and bool(value.places)

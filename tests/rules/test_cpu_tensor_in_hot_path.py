@@ -347,3 +347,43 @@ def test_a_finding_names_where_the_tensors_meet() -> None:
     (finding,) = findings(forward("keep = torch.ones(3)\nreturn x.float() * keep"), CODE)
     assert {r.role for r in finding.related} >= {"context", "origin"}
     assert "`x.float()`" in finding.message
+
+
+def test_a_parameter_registered_over_a_flag_of_the_same_name() -> None:
+    code = """
+        import torch
+        from torch import nn
+        from torch.nn import functional as F
+
+        class Lora(nn.Module):
+            def __init__(self, weight: nn.Parameter, bias):
+                super().__init__()
+                self.weight = weight
+                self.bias = bias
+                if bias is True:
+                    self.bias = nn.Parameter(torch.zeros(weight.shape[0]))
+
+            def forward(self, x: torch.Tensor):
+                return F.linear(x, self.weight, bias=self.bias)
+    """
+    assert not findings(code, CODE)
+
+
+def test_lengths_that_are_packed_elsewhere_are_on_the_cpu() -> None:
+    code = """
+        import torch
+        from torch import nn
+        from torch.nn.utils.rnn import pack_padded_sequence
+
+        class Encoder(nn.Module):
+            def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+                return pack_padded_sequence(x, {packed}, batch_first=True)
+
+        class Pool(nn.Module):
+            def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+                mask = torch.arange(x.shape[1])[None, :] < lengths[:, None]
+                return x.masked_fill(~mask, 0.0)
+    """
+    assert not findings(code.format(packed="lengths"), CODE)
+    assert not findings(code.format(packed="lengths=lengths"), CODE)
+    assert findings(code.format(packed="lengths.cpu()"), CODE)

@@ -80,3 +80,53 @@ def test_what_the_caller_has_is_only_possible() -> None:
 def test_the_fix_copies_first() -> None:
     code = "import torch\ndef f(x: torch.Tensor, device):\n    x = x.to(device)\n    return x.mean(0).numpy()\n"
     assert "x.mean(0).cpu().numpy()" in fixed(code, CODE)
+
+
+@pytest.mark.parametrize(
+    "computing",
+    [
+        "y = nn.Tanh()(x)",
+        "y = nn.MaxPool1d(2)(x)",
+        "with torch.no_grad():\n    y = net(x)",
+        "with torch.no_grad():\n    y = shown(net, x)",
+        "y = []\nwith torch.no_grad():\n    y.append(net(x))\ny = torch.stack(y).mean(0)",
+    ],
+)
+def test_what_hangs_on_no_graph_is_silent(computing: str) -> None:
+    expect(
+        f"""
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.fc(x)
+
+def shown(net, x):
+    return net(x)
+
+net, x = Net(), torch.ones(3)
+{computing}
+print(y.numpy())
+""",
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("computing", ["nn.Linear(3, 3)(x)", "nn.Tanh()(nn.Linear(3, 3)(x))"])
+def test_what_a_module_with_parameters_computes_hangs_on_one(computing: str) -> None:
+    expect(
+        f"""
+import torch
+from torch import nn
+
+x = torch.ones(3)
+y = {computing}
+print(y.numpy())  # <-
+""",
+        CODE,
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from checking import expect, findings, fixed
 
+from torchlint.findings import Confidence
+
 CODE = "DEV104"
 
 NET = """
@@ -94,3 +96,17 @@ def test_what_goes_past_setattr_under_a_computed_name() -> None:
 def test_the_fix_wraps_the_list() -> None:
     code = fixed(net("self.layers = [nn.Linear(3, 3) for _ in range(depth)]"), CODE)
     assert "self.layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(depth)])" in code
+
+
+def test_a_module_alone_in_a_list_is_hidden_on_purpose() -> None:
+    code = net("self.layers = [nn.Linear(3, 3)]")
+    assert not findings(code, CODE)
+    expect(code.replace("3)]", "3)]  # <-"), CODE, confidence=Confidence.POSSIBLE)
+
+
+def test_a_list_that_grows_later_is_not() -> None:
+    expect(net("self.layers = [nn.Linear(3, 3)]  # <-\nfor _ in range(depth):\n    self.layers.append(nn.Linear(3, 3))"), CODE)
+
+
+def test_a_list_that_nothing_reads_shows_something_else() -> None:
+    assert not findings(net("self.shown = [nn.Linear(3, 3), nn.ReLU()]"), CODE)

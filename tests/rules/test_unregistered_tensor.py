@@ -51,8 +51,39 @@ def test_what_a_list_or_a_dict_keeps_is_left_behind_too() -> None:
     expect(module("self.t = {'a': torch.ones(3)}  # <-", "return x * self.t['a']"), CODE)
 
 
-def test_an_argument_that_is_promised_to_be_a_tensor() -> None:
-    expect(module("self.t = table  # <-", "return x * self.t"), CODE)
+def test_an_argument_is_where_its_caller_put_it_and_only_perhaps_left_behind() -> None:
+    code = module("self.t = table  # <-", "return x * self.t")
+    expect(code, CODE, confidence=Confidence.POSSIBLE)
+    assert not findings(code, CODE)
+
+
+def test_what_a_base_registers_stays_registered() -> None:
+    code = """
+        import torch
+        from torch import nn
+
+        class Base(nn.Module):
+            def __init__(self, points, learn):
+                super().__init__()
+                if learn:
+                    self.register_parameter(name="points", parameter=nn.Parameter(points))
+                else:
+                    self.register_buffer("points", points)
+
+        class Heir(Base):
+            def __init__(self, points: torch.Tensor):
+                super().__init__(points, False)
+                self.points = torch.ones(3)
+
+            def forward(self, x):
+                return x * self.points
+    """
+    assert not findings(code, CODE, confidence=Confidence.POSSIBLE)
+
+
+def test_what_comes_from_somewhere_unknown_accuses_nothing() -> None:
+    code = module("self.w = self.unseen(3)\nself.t = torch.zeros(3)", "y = torch.tensor(x.tolist())\nreturn y @ self.w + self.t")
+    assert not findings(code, CODE)
 
 
 @pytest.mark.parametrize(

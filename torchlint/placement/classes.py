@@ -194,7 +194,8 @@ def _at_home(value: Value, home: Place, depth: int) -> Value:
         return Value(Kind.TENSOR, (Alternative(home, rank, value.origin),), value.certainty, facts=facts)
     if depth > 3:
         return value
-    places = (Alternative(home, None, value.origin),) if value.kind is Kind.MODULE else value.places
+    moves = value.kind is Kind.MODULE or "perhaps" in value.facts
+    places = (Alternative(home, None, value.origin),) if moves else value.places
     return value.but(
         places=places,
         element=_at_home(value.element, home, depth + 1) if value.element is not None else None,

@@ -42,6 +42,7 @@ from torchlint.placement.values import (
     Value,
     Where,
     join,
+    without_graph,
 )
 
 #: Calls whose arguments are kept, of each function.
@@ -334,7 +335,9 @@ def instance_of(owner: Class) -> Value:
 
 
 def _parameter(run: Interpreter, name: str, parameter: cst.Param, function: Function) -> Value:
-    places = (Alternative(Place(Where.OF_CALLER, name), None, parameter),)
+    places: tuple[Alternative, ...] = (Alternative(Place(Where.OF_CALLER, name), None, parameter),)
+    if name in run.usage.lengths and "pack_padded_sequence" not in " ".join(run.frame.usage.called):
+        places = ()  # another function of the file packs a sequence by it, which takes it from the host alone
     facts = frozenset({f"like:{name}"})
     if parameter.annotation is not None:
         value = from_annotation(parameter.annotation.annotation, run, places)
@@ -421,6 +424,8 @@ def call_function(
         function.calls.append(bound)
     _judge_call(run, function, node, bound, me)
     result = substitute(function.result, bound, node)
+    if run.scene.no_grad:
+        result = without_graph(result)
     if function.has_decorator("contextmanager", "asynccontextmanager"):
         return Value(Kind.CONTEXT)
     return result

@@ -26,6 +26,7 @@ from torchlint.placement.values import (
     join,
     union,
     with_rank,
+    without_graph,
 )
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def mix(
         read_pending(run, node, api, operand.value)
     _judge(run, node, api, tensors, in_place, strict)
     result = _result(tensors, rank)
+    if run.scene.no_grad:
+        result = without_graph(result)
     if any(p.place.is_named for p in result.places):
         run.timeline.works(node)
     return result
@@ -117,7 +120,7 @@ def _witness(
         if witness is accused or _correlated(accused.value, witness.value):
             continue
         for other in witness.value.places:
-            if other.place.is_host or host.excludes(other):
+            if other.place.where is Where.UNKNOWN or other.place.is_host or host.excludes(other):
                 continue
             rank = ("assumed" in witness.value.facts, _LOUDNESS[other.place.where])
             if rank < best:

@@ -123,6 +123,7 @@ class FileUsage:
     parts_loops: ids of loops over the parts of a model. named: the ids of the functions of each name.
     small_loops: ids of loops over a few things at hand, such as the losses of one step.
     libraries: the packages that the file imports from.
+    mentions: attributes that are read of anything. lengths: names by which sequences are packed, as they are.
     """
 
     def __init__(self, module: cst.Module) -> None:
@@ -139,6 +140,7 @@ class FileUsage:
         self.star_imports = False
         self.libraries: set[str] = set()
         self.mentions: set[str] = set()
+        self.lengths: set[str] = set()
         self.named: defaultdict[str, list[int]] = defaultdict(list)
         self._trained: set[int] | None = None
         self._setup: set[int] | None = None
@@ -294,8 +296,11 @@ class FileUsage:
         of_torch = type(root) is cst.Name and root.value in self.torch_names
         if name is not None and name.endswith(("set_default_device", "set_default_tensor_type")):
             self.sets_default_device = self.sets_default_device or not _is_host_type(node)
+        packs = name is not None and name.rpartition(".")[2] == "pack_padded_sequence"
         for position, arg in enumerate(node.args):
             value = arg.value
+            if packs and type(value) is cst.Name and _is_lengths(arg, position):
+                self.lengths.add(value.value)
             if type(value) is cst.Name and arg.keyword is None and not arg.star:
                 scope.given.add(value.value)
             if arg.star == "**":
@@ -516,6 +521,11 @@ def _is_dtype(arg: cst.Arg) -> bool:
 
 def _is_non_blocking(argument: cst.Arg) -> bool:
     return argument.keyword is not None and argument.keyword.value == "non_blocking"
+
+
+def _is_lengths(arg: cst.Arg, position: int) -> bool:
+    """Whether an argument of `pack_padded_sequence` is the lengths."""
+    return position == 1 if arg.keyword is None else arg.keyword.value == "lengths"
 
 
 def _is_host_type(node: cst.Call) -> bool:

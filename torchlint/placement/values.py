@@ -377,6 +377,22 @@ def join(a: Value | None, b: Value | None) -> Value:
     )
 
 
+def without_graph(value: Value, depth: int = 0) -> Value:
+    """A value that was computed under no_grad: nothing in it hangs on a graph, but what requires grad itself."""
+    if depth > 3:
+        return value
+    changes: dict[str, Any] = {}
+    if "grad" in value.facts and not value.facts & {"leaf", "parameter"}:
+        changes["facts"] = value.facts - {"grad"}
+    if value.element is not None:
+        changes["element"] = without_graph(value.element, depth + 1)
+    if value.items is not None:
+        changes["items"] = tuple(without_graph(i, depth + 1) for i in value.items)
+    if value.keys is not None:
+        changes["keys"] = {k: without_graph(v, depth + 1) for k, v in value.keys.items()}
+    return value.but(**changes) if changes else value
+
+
 def sequence(items: tuple[Value, ...] | None = None, element: Value | None = None) -> Value:
     """A list or tuple; `element` is the join of the items where they are known."""
     if items is not None and element is None:

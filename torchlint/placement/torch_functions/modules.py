@@ -188,13 +188,16 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
     me = Operand(node.func, module, "module")
     strict = name in torch_api.ACCEPTS_DEVICE
     api = name.rsplit(".", 1)[-1] or "forward"
-    result = mix(run, node, api, [me, *operands], strict=strict, rank=1 if strict else None)
+    own = [me] if learns else []  # a Module without state computes where its inputs are
+    result = mix(run, node, api, [*own, *operands], strict=strict, rank=1 if strict else None)
     places = result.places
     if not known:
         # Nobody knows what comes back; what does, lives where the Module is.
         places = tuple(p for p in module.places if not p.place.is_host) or tuple(
             p for p in places if not p.place.is_host
         )
+        if not module.facts & {"state"} and module.ref is None and any(_is_on_host(o) for o in operands):
+            places = ()  # an activation, perhaps, which leaves on the host what it finds there
         more = facts if module.places else facts | {"assumed"}
         return Value(
             Kind.UNKNOWN,
@@ -205,7 +208,8 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
     inputs = [o.value for o in operands if o.value.kind is Kind.TENSOR]
     if not module.places and not inputs:
         return Value(Kind.TENSOR, (), Certainty.INFERRED, facts=facts)
-    value = Value(Kind.TENSOR, places, result.certainty, facts=facts | result.facts)
+    carried = result.facts if facts or any("grad" in v.facts for v in inputs) else result.facts - {"grad"}
+    value = Value(Kind.TENSOR, places, result.certainty, facts=facts | carried)
     if overloads[0].result is torch_api.Result.TENSORS or name in (
         "torch.nn.LSTM",
         "torch.nn.GRU",
@@ -221,3 +225,7 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
 def _tensor_input(operand: Operand) -> Operand:
     """What a Module of torch is called on is a tensor."""
     return Operand(operand.node, element_tensor(operand.value), operand.role)
+
+
+def _is_on_host(operand: Operand) -> bool:
+    return operand.value.kind is Kind.TENSOR and operand.value.on_host
