@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up import FunctionCall, check, fix, fixing, rule
 
-from torchlint.findings import Edit, Position, Range, Safety
+from torchlint.check import CheckOptions, check_source
+from torchlint.findings import Confidence, Edit, Position, Range, Safety
 from torchlint.notebooks import read_notebook
 from torchlint.rule import NodeEdit, NodeFix, Note, Rule
 from torchlint.source import Unreadable
@@ -427,3 +428,52 @@ def test_a_fixed_notebook_differs_in_what_was_fixed_alone(
 def json_with(text: str, old: str, new: str) -> str:
     """The text with a word of code replaced; metadata never holds it."""
     return text.replace(f"{old}(", f"{new}(")
+
+
+# ---- what is on show
+
+
+def run_cell(source: str, count: int | None, error: str = "") -> dict[str, Any]:
+    """A cell as it is after it ran."""
+    name, _, value = error.partition(": ")
+    outputs = [{"output_type": "error", "ename": name, "evalue": value, "traceback": []}] if error else []
+    return {"cell_type": "code", "execution_count": count, "metadata": {}, "outputs": outputs, "source": source}
+
+
+def codes(*cells: dict[str, Any], sure: Confidence = Confidence.LIKELY) -> list[str]:
+    """The codes of torchlint's own rules on tensors that are in different places."""
+    options = CheckOptions(frozenset(("DEV101", "DEV102", "DEV106")), sure)
+    return [f.code for f in check_source(document(list(cells)).encode(), "a.ipynb", options).findings]
+
+
+SETUP = run_cell("import torch\nx = torch.ones(3)\ndevice = 'cuda' if torch.cuda.is_available() else 'cpu'\ny = x.to(device)", 1)
+NOT_ON_HOST = "TypeError: can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() …"
+
+
+def test_the_expression_that_a_cell_displays_is_only_perhaps_dropped() -> None:
+    shown = run_cell("print(x)\nx.to(device)  # on the device\n", 2)
+    assert codes(SETUP, shown) == []
+    assert codes(SETUP, shown, sure=Confidence.POSSIBLE) == ["DEV101"]
+    assert codes(SETUP, run_cell("x.to(device)\nprint(x)", 2)) == ["DEV101"]
+    assert codes(SETUP, run_cell("if True:\n    x.to(device)", 2)) == ["DEV101"]
+
+
+def test_a_cell_that_failed_and_was_left_so_is_on_show() -> None:
+    asking, onward = "a = y.numpy()\nprint(a)", run_cell("a = y.cpu().numpy()", 3)
+    assert codes(SETUP, run_cell(asking, 2), onward) == ["DEV106"]
+    assert codes(SETUP, run_cell(asking, 2, NOT_ON_HOST), onward) == []
+    assert codes(SETUP, run_cell(asking, 2, "TypeError: ignored"), onward) == []
+
+
+def test_what_failed_last_is_reported() -> None:
+    failed = run_cell("a = y.numpy()\nprint(a)", 7, NOT_ON_HOST)
+    assert codes(SETUP, failed) == ["DEV106"]
+    assert codes(SETUP, failed, run_cell("a = y.cpu().numpy()", 3)) == ["DEV106"]
+    assert codes(SETUP, failed, run_cell("print(y)", None)) == ["DEV106"]
+
+
+def test_a_notebook_on_devices_that_differ_shows_how_it_comes_to_that() -> None:
+    cells = [SETUP, run_cell("z = x\nprint(y + z)", 2), run_cell("print(y.numpy())", 3, NOT_ON_HOST), run_cell("print(y)", 4)]
+    assert codes(*cells) == []
+    cells[2] = run_cell("print(y.shape[7])", 3, "IndexError: tuple index out of range")
+    assert codes(*cells) == ["DEV102"]

@@ -14,7 +14,7 @@ import libcst as cst
 from torchlint.check import in_short
 from torchlint.deep import deeply
 from torchlint.edits import needs_statements, nodes_of, resolve
-from torchlint.findings import FileError, FileResult, Finding, Fix, Related
+from torchlint.findings import Confidence, FileError, FileResult, Finding, Fix, Related, Severity
 from torchlint.positions import Places, places
 from torchlint.rule import Note, Report, Rule, RuleContext
 from torchlint.splice import touch
@@ -75,6 +75,7 @@ def judge(
     candidates = []
     for report in reports:
         if report.node in found:
+            report = _as_shown(report, program, found)
             candidates.append(
                 _candidate(report, program, module, found, path, hidden=not _is_sure(report, options))
             )
@@ -187,6 +188,13 @@ def _places(
     if not nodes:
         return Places(program.text, {}, {})
     return places(module, nodes, program.text, statements=statements)
+
+
+def _as_shown(report: Report, program: Program, found: Places) -> Report:
+    """A fault that its author looks at is hardly one that they don't know of."""
+    if report.severity is Severity.ERROR and program.is_on_show(*found.span(report.node)):
+        return replace(report, confidence=Confidence.POSSIBLE)
+    return report
 
 
 def _candidate(

@@ -85,6 +85,29 @@ class Notebook:
         cell = self._cell(offset)
         return cell.start, cell.start + len(cell.text)
 
+    def is_on_show(self, start: int, end: int) -> bool:
+        """Whether a span is the expression that its cell displays, or the notebook shows what fails and goes on."""
+        cell = self._cell(start)
+        if cell.index in self._failures or self._shows_mixed_devices:
+            return True
+        before, after = cell.python[: start - cell.start], cell.python[end - cell.start :]
+        return before[-1:] in ("", "\n") and _is_silent(after)
+
+    @cached_property
+    def _failures(self) -> Mapping[int, str]:
+        """What cells failed with when they were run last, by cell; only where the author then ran later ones."""
+        cells = json.loads(decode(self.data).text)["cells"]
+        failures = {i: text for i, cell in enumerate(cells) if (text := _failure_of(cell)) is not None}
+        return {
+            i: text
+            for i, text in failures.items()
+            if any(j not in failures and _count_of(cells[j]) > _count_of(cells[i]) for j in range(i + 1, len(cells)))
+        }
+
+    @cached_property
+    def _shows_mixed_devices(self) -> bool:
+        return any(_OF_DEVICES.search(text) for text in self._failures.values())
+
     def edit(self, start: int, end: int, text: str) -> Edit | None:
         cell = self._cell(start)
         begin, stop = start - cell.start, end - cell.start
@@ -171,6 +194,30 @@ def _source_of(cell: Any) -> str | None:
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         return "".join(source)
     return source if isinstance(source, str) else None
+
+
+#: What torch says where tensors are on different devices, or NumPy can't have one.
+_OF_DEVICES = re.compile(r"same device|device type tensor to numpy|expected device|on device cuda", re.IGNORECASE)
+
+
+def _failure_of(cell: Any) -> str | None:
+    """The error that the saved output of a cell ends in; None where it shows none."""
+    outputs = cell.get("outputs") if isinstance(cell, dict) else None
+    for output in outputs if isinstance(outputs, list) else ():
+        if isinstance(output, dict) and output.get("output_type") == "error":
+            return f"{output.get('ename')}: {output.get('evalue')}"
+    return None
+
+
+def _count_of(cell: Any) -> int:
+    """The number that a cell had when it was run last; 0 if it was not."""
+    count = cell.get("execution_count") if isinstance(cell, dict) else None
+    return count if isinstance(count, int) else 0
+
+
+def _is_silent(python: str) -> bool:
+    """Whether nothing but comments and blank lines follow."""
+    return all(not line.strip() or line.lstrip().startswith("#") for line in python.split("\n"))
 
 
 def _heading(python: str) -> str:

@@ -66,6 +66,9 @@ class Program(Protocol):
     def bounds(self, offset: int) -> tuple[int, int]:
         """The part of the text around an offset in which an edit may delete lines: the file or the cell."""
 
+    def is_on_show(self, start: int, end: int) -> bool:
+        """Whether a span of the text is there to be looked at, with what goes wrong in it."""
+
     def edit(self, start: int, end: int, text: str) -> Edit | None:
         """The edit for a span of the text, or None where it is not one piece of the file."""
 
@@ -148,6 +151,9 @@ class Source:
 
     def bounds(self, offset: int) -> tuple[int, int]:
         return 0, len(self.text)
+
+    def is_on_show(self, start: int, end: int) -> bool:
+        return False
 
     def edit(self, start: int, end: int, text: str) -> Edit | None:
         return Edit(start, end, text)
