@@ -77,6 +77,8 @@ class HiddenSync(WaitRule):
 
 def _why(api: str) -> str:
     """What an operation does that reads a value."""
+    if api.startswith("math."):
+        return f"`{{}}` ({api}) takes a Python number, and so waits for a tensor's"
     if api.endswith("=tensor)"):
         return "`{}` is a tensor given for a Python number"
     return f"`{{}}` ({api}) reads values to know its result"
@@ -93,6 +95,15 @@ _DYNAMIC = frozenset(
         "unique_consecutive",
         "bincount",
         "unpad_sequence",
+        "range()",
+        "arange",
+        "zeros",
+        "ones",
+        "empty",
+        "full",
+        "rand",
+        "randn",
+        "eye",
     ]
 ) | {"boolean mask index"}
 #: Operations that wait only to see whether they could be done.

@@ -82,8 +82,8 @@ class ItemInStep(WaitRule):
 
     def confidence(self, sync: Sync) -> Confidence:
         sure = super().confidence(sync)
-        # What a layer reads in so many words it mostly needs: a size, a decision.
-        needed = sync.scene.role in ("forward", "loss") and not sync.each
+        # What a layer reads in so many words it mostly needs as a size, unless a tensor would do.
+        needed = sync.scene.role in ("forward", "loss") and not (sync.each or sync.spared)
         return weakest(sure, Confidence.POSSIBLE) if needed else sure
 
     def on_sync(self, sync: Sync) -> Iterator[Report]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from checking import expect
 from steps import IMPORTS, step, texts
 
 from torchlint.findings import Confidence
@@ -162,3 +163,45 @@ def test_a_wait_that_the_same_statement_asks_for_is_not_told_twice() -> None:
     assert texts(step("first = (F.relu(output) > 0).nonzero()"), "DEV301", CODE) == [
         "first = (F.relu(output) > 0).nonzero()"
     ]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "math.exp(loss)",
+        "[0 for _ in range(y.max())]",
+        "torch.arange(y.max(), device=x.device)",
+        "torch.zeros(y.max() + 1, device=x.device)",
+    ],
+)
+def test_a_tensor_where_a_number_is_taken_waits_in_a_step(use: str) -> None:
+    expect(
+        f"""
+        import math
+        import torch
+        def train(model, loader, criterion, optimizer, device):
+            for x, y in loader:
+                x, y = x.to(device), y.to(device)
+                loss = criterion(model(x), y)
+                loss.backward()
+                optimizer.step()
+                seen = {use}  # <-
+        """,
+        CODE,
+    )
+
+
+def test_a_while_of_a_tensor_waits_in_every_step() -> None:
+    expect(
+        """
+        import torch
+        def train(model, loader, optimizer, device):
+            for x in loader:
+                loss = model(x.to(device)).mean()
+                loss.backward()
+                optimizer.step()
+                while loss > 5:  # <-
+                    loss = loss / 2
+        """,
+        CODE,
+    )

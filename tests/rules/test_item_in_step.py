@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from checking import reported_lines
 from steps import IMPORTS, findings, step, texts
 
 from torchlint.check import CheckOptions
@@ -355,3 +356,43 @@ def test_what_a_framework_calls_in_every_step_counts(base: str, method: str) -> 
         + f"class Mine({base}):\n    def {method}(self, model, outputs: torch.Tensor):\n        self.seen.append(outputs.item())\n"
     )
     assert texts(code, CODE) == ["self.seen.append(outputs.item())"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "if x.max().item() > 10:\n                    x = x / 10",
+        "n = (x > 0).sum().item()\n                if n == 0:\n                    return x",
+        "x = x / max(1, (x > 0).sum().item())",
+        "x = x.masked_fill(x > 0, float(x.min()))",
+        'self.stats = {"mean": x.mean().item()}',
+    ],
+)
+def test_a_layer_that_reads_a_number_where_a_tensor_would_do_is_reported(lines: str) -> None:
+    code = f"""
+        from torch import nn, Tensor
+        class Layer(nn.Module):
+            def forward(self, x: Tensor):
+                {lines}
+                return x
+        """
+    assert reported_lines(code, CODE) == [5]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "return x[: int((x > 0).sum())]",
+        "n = (x > 0).sum().item()\n                return x.new_zeros(n)",
+        "n = x.max().item()\n                return [i for i in range(n)]",
+        "return self.solve(x.norm().item())",
+    ],
+)
+def test_a_layer_that_reads_a_size_is_at_most_possible(lines: str) -> None:
+    code = f"""
+        from torch import nn, Tensor
+        class Layer(nn.Module):
+            def forward(self, x: Tensor):
+                {lines}
+        """
+    assert reported_lines(code, CODE) == []

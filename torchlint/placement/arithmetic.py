@@ -14,7 +14,7 @@ from torchlint.placement.events import Operand
 from torchlint.placement.guards import frequency_tests, tests_of
 from torchlint.placement.interpreter import Env, Interpreter, expression, negated
 from torchlint.placement.operations import as_tensor_if_moved, mix
-from torchlint.placement.syncs import read_as_text
+from torchlint.placement.syncs import read_as_text, read_numbers, spare
 from torchlint.placement.syntax import dotted, words
 from torchlint.placement.timeline import read_pending, time_between
 from torchlint.placement.values import (
@@ -73,6 +73,8 @@ def _operate(
         return Value(Kind.STRING)
     if a.kind is Kind.TENSOR or b.kind is Kind.TENSOR:
         a, b = _as_input(run, left_node, a), _as_input(run, node.right, b)
+        spare(run, a)
+        spare(run, b)
         if Kind.UNKNOWN in (a.kind, b.kind):
             known = a if a.kind is Kind.TENSOR else b
             # The other one may be a tensor elsewhere: then the result is there.
@@ -177,6 +179,8 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
     if any(v.kind is Kind.TENSOR for v in values) and not any(o in _TRUTH_ONLY for o in operators):
         nodes = [node.left, *(c.comparator for c in node.comparisons)]
         values = [_as_input(run, n, v) for n, v in zip(nodes, values)]
+        for value in values:
+            spare(run, value)
         result = mix(run, node, "compare", [Operand(n, v) for n, v in zip(nodes, values)])
         if any(v.kind is Kind.UNKNOWN for v in values) and result.on_host:
             return result.but(places=(), facts=frozenset({"mask", "cut", "doubtful"}))
@@ -185,7 +189,7 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
         read_pending(run, node, "compare", value)
     tests = _comparison_tests(run, node, values, operators)
     if any(o in _TRUTH_ONLY for o in operators) or not _may_be_elementwise(values):
-        return Value(Kind.NUMBER, tests=tests)
+        return Value(Kind.NUMBER, read_numbers(values), tests=tests)
     # What is compared may be tensors, and then the result is one.
     places = union(*(tuple(p._replace(rank=None) for p in v.places) for v in (values[0], values[-1])))
     facts = (values[0].facts | values[-1].facts) & _OF_A_COMPUTATION

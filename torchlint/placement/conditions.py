@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.placement.comparisons import note_uncalled
 from torchlint.placement.guards import tests_of
 from torchlint.placement.interpreter import key_of, negated
-from torchlint.placement.syncs import emit_sync, may_wait
+from torchlint.placement.syncs import emit_sync, may_wait, spare
 from torchlint.placement.syntax import dotted
 from torchlint.placement.values import NONE, UNKNOWN, Certainty, Kind, Value
 
@@ -115,9 +115,12 @@ def truth_test(run: Interpreter, node: cst.BaseExpression, value: Value) -> None
         with run.under(tests if type(node.operator) is cst.And else negated(tests), None):  # type: ignore[attr-defined]
             truth_test(run, node.right, run.truths.get(node.right, UNKNOWN))  # type: ignore[attr-defined]
         return
+    spare(run, value)
     if not may_wait(value):
         return
-    if kind in (cst.Name, cst.Attribute) and not ("loss" in value.facts or any(p.rank == 0 for p in value.places)):
+    if kind in (cst.Name, cst.Attribute) and not (
+        "loss" in value.facts or any(p.rank == 0 for p in value.places)
+    ):
         # The truth of a tensor with more than one element raises; a bare name is rather a list or None.
         return
     emit_sync(run, node, "if", value, hidden=True)

@@ -10,7 +10,7 @@ from torchlint.placement.events import DeviceName
 from torchlint.placement.helpers import note_filter
 from torchlint.placement.interpreter import Env, Interpreter, expression
 from torchlint.placement.statements import bind
-from torchlint.placement.syncs import emit_sync
+from torchlint.placement.syncs import emit_sync, spare
 from torchlint.placement.syntax import string
 from torchlint.placement.values import (
     NUMBER,
@@ -51,6 +51,7 @@ def dictionary(run: Interpreter, node: cst.Dict, env: Env) -> Value:
             key = string(item.key)
             if key is not None:
                 keys[key] = value
+                spare(run, value)
         else:
             value = element_of(value)
         element = value if element is None else join(element, value)

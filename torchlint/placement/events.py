@@ -132,7 +132,8 @@ class Sync(Event):
     api: `item`, `tolist`, `cpu`, `float()`, `if`, `nonzero`, …. hidden: nothing in the code's words says so.
     demanded: the consumer needs the value on the host (lengths of packed sequences, the step of an environment).
     subject: the name of what is read, behind all calls and attributes. statement: where it stands.
-    each: the elements of one tensor are read one by one.
+    each: the elements of one tensor are read one by one. spared: the number is used where a tensor would do: it
+    meets tensors in arithmetic, or is asked in a test, or goes into a record.
     """
 
     api: str
@@ -142,6 +143,7 @@ class Sync(Event):
     subject: str = ""
     statement: cst.CSTNode | None = None
     each: bool = False
+    spared: bool = False
 
 
 @dataclass(slots=True)
@@ -337,7 +339,9 @@ class Autocast(Event):
     @property
     def family(self) -> str:
         """The device type that it is for, without an index; empty where the code does not say."""
-        vendor = self.api.split(".")[1] if self.api.startswith(("torch.cuda.", "torch.cpu.", "torch.xpu.")) else ""
+        vendor = (
+            self.api.split(".")[1] if self.api.startswith(("torch.cuda.", "torch.cpu.", "torch.xpu.")) else ""
+        )
         literal = self.device_type.name if self.device_type is not None else None
         return vendor or (literal or "").split(":")[0]
 

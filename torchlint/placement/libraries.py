@@ -13,7 +13,7 @@ from torchlint.placement.frameworks_bridge import framework_call
 from torchlint.placement.functions import summarise
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.operations import emit_host_only, mix
-from torchlint.placement.syncs import demand, emit_sync, may_wait, number_read, read_as_text
+from torchlint.placement.syncs import demand, emit_sync, may_wait, number_read, read_as_text, read_numbers
 from torchlint.placement.syntax import dotted, string
 from torchlint.placement.timeline import read_pending
 from torchlint.placement.values import (
@@ -73,6 +73,7 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     if name == "range":
         for operand in given:
             demand(run, operand.value)
+            emit_sync(run, operand.node, "range()", operand.value, hidden=True)
         return sequence(element=NUMBER).but(tests=frozenset().union(*(o.value.tests for o in given)))
     if name in (
         "len",
@@ -90,7 +91,8 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     ):
         if name in ("round", "abs") and first.kind is Kind.TENSOR:
             return first
-        return Value(Kind.NUMBER, tests=first.tests)
+        kept = first.places if first.kind is Kind.NUMBER and name in ("round", "abs") else ()
+        return Value(Kind.NUMBER, kept, tests=first.tests)
     if name == "enumerate":
         return sequence(element=sequence((NUMBER, element_of(first)))).but(tests=first.tests)
     if name == "zip":
@@ -162,6 +164,8 @@ def _reduced(run: Interpreter, name: str, node: cst.Call, given: list[Operand], 
         known = next(v for v in values if v.kind is Kind.TENSOR)
         emit_sync(run, node, f"{name}()", known, hidden=True)
         return known
+    if len(values) > 1 and all(v.kind is Kind.NUMBER for v in values):
+        return Value(Kind.NUMBER, read_numbers(values))
     return NUMBER if inner.kind is Kind.NUMBER else UNKNOWN
 
 
@@ -174,7 +178,7 @@ def library_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     if root in ("math", "random", "statistics"):
         if root == "math":
             for operand in arguments.positional:
-                emit_sync(run, node, name, operand.value)
+                emit_sync(run, node, name, operand.value, hidden=True)
         return NUMBER if root == "math" or last in ("random", "randint", "uniform", "randrange", "gauss") else UNKNOWN
     if name == "wandb.log":
         for operand in arguments.positional[:1]:

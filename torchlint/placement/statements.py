@@ -263,8 +263,12 @@ def while_(run: Interpreter, node: cst.While, env: Env) -> Outcome | None:
     run.scene = enter_loop(run, node, False)._replace(loops=(*scene.loops, node), hot=id(node) in run.usage.hot)
     for _ in range(LOOP_PASSES):
         before = dict(env)
+        within = run.scene
+        if scene.every_step and not within.stepwise:
+            run.scene = scene  # what is asked in every step, and more than once
         test = run.evaluate(node.test, env)
         truth_test(run, node.test, test)
+        run.scene = within
         run.suite(node.body, env)
         replace_env(env, _next_round(run, before, env))
         if all(k in before and before[k].same(v) for k, v in env.items()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -9,7 +10,7 @@ import libcst as cst
 from torchlint.placement.events import Sync
 from torchlint.placement.syntax import descendants, dotted
 from torchlint.placement.timeline import read_pending
-from torchlint.placement.values import HOST, Alternative, Certainty, Kind, Value
+from torchlint.placement.values import HOST, Alternative, Certainty, Kind, Value, union
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
@@ -70,6 +71,15 @@ def number_read(node: cst.CSTNode) -> Value:
     return Value(Kind.NUMBER, (Alternative(HOST, 0, node),))
 
 
+def read_numbers(values: Iterable[Value]) -> tuple[Alternative, ...]:
+    """Where the numbers among the values were read."""
+    read: tuple[Alternative, ...] = ()
+    for value in values:
+        if value.kind is Kind.NUMBER:
+            read = union(read, value.places)
+    return read
+
+
 def demand(run: Interpreter, value: Value) -> None:
     """What asks for a number on the host is a reason for the wait that read it."""
     if value.kind in (Kind.NUMBER, Kind.ARRAY, Kind.TENSOR):
@@ -77,6 +87,15 @@ def demand(run: Interpreter, value: Value) -> None:
             event = run.events.get((Sync, alternative.origin))
             if isinstance(event, Sync):
                 event.demanded = True
+
+
+def spare(run: Interpreter, value: Value) -> None:
+    """A tensor would do where `value`, a number that a wait read, is used."""
+    if value.kind is Kind.NUMBER:
+        for alternative in value.places:
+            event = run.events.get((Sync, alternative.origin))
+            if isinstance(event, Sync):
+                event.spared = True
 
 
 def demand_host(run: Interpreter, node: cst.CSTNode) -> None:

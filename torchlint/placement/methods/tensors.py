@@ -20,7 +20,7 @@ from torchlint.placement.events import (
 )
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.operations import emit_host_only, mix
-from torchlint.placement.syncs import emit_sync, number_read
+from torchlint.placement.syncs import emit_sync, number_read, spare
 from torchlint.placement.syntax import dotted
 from torchlint.placement.timeline import read_pending
 from torchlint.placement.torch_functions.operations import (
@@ -125,6 +125,12 @@ def _copied_into(
 _WRITING = ("copy_", "scatter_", "index_", "masked_", "put_", "fill_diagonal_")
 
 
+#: Methods that take a 0-dim tensor wherever they take a number.
+_TAKING_NUMBERS = frozenset(
+    "add sub mul div true_divide masked_fill eq ne gt lt ge le clamp clamp_min clamp_max".split()
+)
+
+
 #: Methods that read no element.
 _VIEWING = frozenset(
     "view reshape detach squeeze unsqueeze permute transpose t flatten size dim numel expand unbind chunk split"
@@ -176,6 +182,9 @@ def _general_method(
                 row=run.rows.get(node),
             )
         )
+    if name.rstrip("_") in _TAKING_NUMBERS:
+        for operand in arguments.positional:
+            spare(run, operand.value)
     overloads = torch_api.method_overloads(name)
     operands, scalars, binding = bound_operands(run, name, overloads, arguments)
     for operand in scalars:

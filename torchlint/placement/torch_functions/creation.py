@@ -15,7 +15,7 @@ from torchlint.placement.events import (
     Operand,
 )
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.syncs import demand
+from torchlint.placement.syncs import demand, emit_sync
 from torchlint.placement.syntax import words
 from torchlint.placement.torch_functions.registry import api
 from torchlint.placement.values import (
@@ -39,6 +39,7 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
     for operand in arguments.positional:
         if name in _SIZED or name == "torch.arange":
             demand(run, operand.value)
+            emit_sync(run, operand.node, name.rpartition(".")[2], operand.value, hidden=True)
     device = arguments.find("device")
     position = torch_api.parameter_names(name).index("values") if name in _OF_VALUES else 0
     data = (
