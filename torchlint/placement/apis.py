@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from torchlint.placement import torch_api
 from torchlint.placement.values import Kind, Value
 
@@ -14,6 +16,7 @@ DTYPES = frozenset(
 )
 
 
+@lru_cache(maxsize=4096)  # files of one project import the same names; a Value never changes
 def api_value(name: str) -> Value:
     """What the qualified name of a library denotes: a dtype, or a module, class or function."""
     canonical = torch_api.canonical(name)

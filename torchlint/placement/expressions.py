@@ -50,13 +50,15 @@ _HOST_ATTRIBUTES = frozenset(
 )
 
 
+_CONSTANTS = {"True": Value(Kind.NUMBER, name="True"), "False": Value(Kind.NUMBER, name="False"), "None": NONE}
+
+
 @expression(cst.Name)
 def name(run: Interpreter, node: cst.Name, env: Env) -> Value:
     text = node.value
-    if text in ("True", "False"):
-        return Value(Kind.NUMBER, name=text)
-    if text == "None":
-        return NONE
+    constant = _CONSTANTS.get(text)
+    if constant is not None:
+        return constant
     value = run.lookup(text, env)
     if value is None and (text == "torch" or (text in _BY_CUSTOM and run.usage.star_imports)):
         return Value(Kind.API, name=_BY_CUSTOM[text])

@@ -30,7 +30,8 @@ MOST_NESTED_SUMMARIES = 25
 #: Passes over a loop body: two reach what the widening of alternatives allows.
 LOOP_PASSES = 2
 
-_BUILTINS = frozenset(dir(builtins))
+#: What builtins denote; made once, since code is full of them.
+_BUILTINS = {name: Value(Kind.API, name=f"builtins.{name}") for name in dir(builtins)}
 _PART = frozenset({"part"})
 _PART_OF_GRAPHS = frozenset({"part", "of graphs"})
 #: Their batches hold objects whose `to` works in place, beside tensors
@@ -41,7 +42,20 @@ _WITH_GRAPHS = frozenset(["torch_geometric", "torch_sparse", "torch_scatter", "p
 Evaluate = Callable[["Interpreter", Any, Env], Value]
 Execute = Callable[["Interpreter", Any, Env], "Outcome | None"]
 
-EXPRESSIONS: dict[type[cst.CSTNode], Evaluate] = {}
+
+class _Evaluators(dict[type[cst.CSTNode], Evaluate]):
+    """How to evaluate each type of node; what nobody handles is unknown, and costs no second look-up."""
+
+    def __missing__(self, kind: type[cst.CSTNode]) -> Evaluate:
+        self[kind] = _unknown
+        return _unknown
+
+
+def _unknown(run: Interpreter, node: Any, env: Env) -> Value:
+    return UNKNOWN
+
+
+EXPRESSIONS = _Evaluators()
 STATEMENTS: dict[type[cst.CSTNode], Execute] = {}
 
 
@@ -171,8 +185,7 @@ class Interpreter:
     # ------------------------------------------------------------------ values
 
     def evaluate(self, node: cst.CSTNode, env: Env) -> Value:
-        handler = EXPRESSIONS.get(type(node))
-        return UNKNOWN if handler is None else handler(self, node, env)
+        return EXPRESSIONS[type(node)](self, node, env)
 
     def lookup(self, name: str, env: Env) -> Value | None:
         """The value of a name (or of a dotted name that was assigned), None where it is not bound."""
@@ -185,8 +198,8 @@ class Interpreter:
             else:
                 value = self.globals.get(name)
                 if value is None:
-                    return Value(Kind.API, name=f"builtins.{name}") if name in _BUILTINS else None
-        return narrowed(value, self.scene.conditions)
+                    return _BUILTINS.get(name)
+        return narrowed(value, self.scene.conditions) if value.places else value
 
     def with_evidence(self, name: str, value: Value, env: Env) -> Value:
         """What use says of an otherwise unknown value that is bound to `name`."""
@@ -326,7 +339,8 @@ def join_env(a: Env, b: Env) -> Env:
     result = dict(a)
     for name, value in b.items():
         old = result.get(name)
-        result[name] = value if old is None else old if old is value else join(old, value)
+        if old is not value:
+            result[name] = value if old is None else join(old, value)
     return result
 
 
@@ -337,9 +351,13 @@ def replace_env(env: Env, new: Env) -> None:
 
 def forget_below(name: str, env: Env) -> None:
     """Drop what is known of `name.attribute`, `name[key]` and `other[name]` once `name` is bound anew."""
-    below, inside, index = name + ".", name + "[", f"[{name}]"
-    for key in [k for k in env if k.startswith((below, inside)) or k.endswith(index)]:
-        del env[key]
+    # Every assignment comes through here, and next to no name that is bound has anything below it.
+    below = [key for key in env if name in key and key is not name]
+    if below:
+        beginnings, index = (name + ".", name + "["), f"[{name}]"
+        for key in below:
+            if key.startswith(beginnings) or key.endswith(index):
+                del env[key]
 
 
 def _is_test_path(path: str) -> bool:

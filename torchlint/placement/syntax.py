@@ -39,18 +39,28 @@ _FIELDS = _SemanticFields()
 semantic_fields: Callable[[type], tuple[str, ...]] = _FIELDS.__getitem__
 
 
-def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+class _IsNode(dict[type, bool]):
+    """Whether a type is one of nodes: `isinstance` asks LibCST's abstract classes, which take their time."""
+
+    def __missing__(self, kind: type) -> bool:
+        self[kind] = known = issubclass(kind, cst.CSTNode)
+        return known
+
+
+_is_node: Callable[[type], bool] = _IsNode().__getitem__
+
+
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """The nodes below that hold code."""
+    found: list[cst.CSTNode] = []
     for field in semantic_fields(type(node)):
         child = getattr(node, field)
-        if child is None or type(child) is str:
-            continue
-        if type(child) in (list, tuple):
-            for item in child:
-                if isinstance(item, cst.CSTNode):
-                    yield item
-        elif isinstance(child, cst.CSTNode):
-            yield child
+        kind = type(child)
+        if kind is list or kind is tuple:
+            found.extend([item for item in child if _is_node(type(item))])
+        elif _is_node(kind):
+            found.append(child)
+    return found
 
 
 def descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -59,7 +69,9 @@ def descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed(list(children(top))))
+        below = children(top)
+        below.reverse()
+        stack += below
 
 
 def dotted(node: cst.CSTNode) -> str | None:
@@ -69,16 +81,12 @@ def dotted(node: cst.CSTNode) -> str | None:
         return node.value  # type: ignore[attr-defined, no-any-return]
     if kind is not cst.Attribute:
         return None
-    parts = []
+    text: str = node.attr.value  # type: ignore[attr-defined]
+    node = node.value  # type: ignore[attr-defined]
     while type(node) is cst.Attribute:
-        parts.append(node.attr.value)
+        text = f"{node.attr.value}.{text}"
         node = node.value
-    if type(node) is not cst.Name:
-        return None
-    if not parts:
-        return node.value
-    parts.append(node.value)
-    return ".".join(reversed(parts))
+    return f"{node.value}.{text}" if type(node) is cst.Name else None
 
 
 def words(node: cst.CSTNode) -> str:
