@@ -151,7 +151,7 @@ def _as_input(run: Interpreter, node: cst.CSTNode, value: Value) -> Value:
     usage = run.frame.usage
     if name in usage.called or name in usage.unpacked or "[str]" in usage.attributes.get(name, ()):
         return value
-    if any(given == name for given, _, _, _ in usage.torch_arguments):
+    if name in usage.torch_arguments:
         return value  # it would be known for a tensor, were it given to something that takes tensors
     return value.but(kind=Kind.TENSOR)
 

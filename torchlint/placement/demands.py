@@ -65,6 +65,9 @@ def note_demand(run: Interpreter, node: cst.If) -> None:
 
 def asks_availability(test: cst.BaseExpression) -> bool:
     """Whether a test calls `is_available` or `device_count`."""
+    kind = type(test)
+    if kind is cst.Name or kind is cst.Attribute:
+        return False
     return any(
         type(n) is cst.Call and (dotted(n.func) or "").rsplit(".", 1)[-1] in _ASKING
         for n in descendants(test)

@@ -97,6 +97,8 @@ def mark_unread(run: Interpreter, node: cst.Assign) -> None:
     if function is None or len(node.targets) != 1:
         return
     target, value = node.targets[0].target, node.value
+    if type(value) is not cst.Call and type(value) is not cst.Tuple:
+        return
     targets = [e.value for e in target.elements] if type(target) is cst.Tuple else [target]
     values = [e.value for e in value.elements] if type(value) is cst.Tuple else [value]
     if len(targets) != len(values):

@@ -147,14 +147,13 @@ _NAMESPACES = ("torch.", "torch.nn.functional.", "torch.nn.init.", "torch.linalg
 
 def given_as_tensor(name: str, usage: Usage) -> bool:
     """Whether `name` goes straight into a function of torch that takes tensors, and nothing speaks against it."""
-    if name in usage.called or name in usage.unpacked:
+    if name not in usage.torch_arguments or name in usage.called or name in usage.unpacked:
         return False
     if not usage.attributes.get(name, set()) - MARKS <= torch_api.TENSOR_ATTRIBUTES:
         return False
     return any(
         _takes_tensor(function.rsplit(".", 1)[-1], position, listed)
-        for given, function, position, listed in usage.torch_arguments
-        if given == name
+        for function, position, listed in usage.torch_arguments.get(name, ())
     )
 
 
@@ -175,16 +174,15 @@ def goes_into_module(name: str, usage: Usage, held: Callable[[str], Value | None
 
     held: what a name that is called holds, if that is known.
     """
-    if name in usage.called or name in usage.unpacked:
+    if name not in usage.call_arguments or name in usage.called or name in usage.unpacked:
         return False
     if not usage.attributes.get(name, set()) - MARKS <= torch_api.TENSOR_ATTRIBUTES:
         return False
-    for given, called, position in usage.call_arguments:
-        if given == name:
-            module = held(called)
-            if module is not None and module.kind is Kind.MODULE and module.name in torch_api.MODULES:
-                if module.name in torch_api.LOSSES or (position == 0 and "Container" not in module.name):
-                    return True
+    for called, position in usage.call_arguments.get(name, ()):
+        module = held(called)
+        if module is not None and module.kind is Kind.MODULE and module.name in torch_api.MODULES:
+            if module.name in torch_api.LOSSES or (position == 0 and "Container" not in module.name):
+                return True
     return False
 
 
@@ -209,8 +207,7 @@ _TAKES_HOST_DATA = frozenset(
 def is_made_tensor(name: str, usage: Usage) -> bool:
     """Whether the scope itself makes a tensor of what `name` holds at first."""
     return any(
-        given == name and function.rpartition(".")[2] in _TAKES_HOST_DATA
-        for given, function, _, _ in usage.torch_arguments
+        function.rpartition(".")[2] in _TAKES_HOST_DATA for function, _, _ in usage.torch_arguments.get(name, ())
     )
 
 

@@ -99,7 +99,7 @@ def branch_tests(run: Interpreter, clause: cst.If) -> frozenset[str]:
     if leaves:
         return _RARE
     asked = {n.value for n in descendants(clause.test) if type(n) is cst.Name}
-    if asked & _GONE_WRONG:
+    if not asked.isdisjoint(_GONE_WRONG):
         positive = not (type(clause.test) is cst.UnaryOperation and type(clause.test.operator) is cst.Not)
         wrong = positive != any("isfinite" in name for name in asked)
         return _RARE if wrong else _NOTHING

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torchlint.placement.definitions import Class, Function
     from torchlint.placement.graphs import Backwards
     from torchlint.placement.project import Project
+    from torchlint.placement.rounds import Carried
 
 Env = dict[str, Value]
 
@@ -172,6 +173,8 @@ class Interpreter:
         self.timeline = Timeline()
         #: What is known of the backward calls of functions, where something asked.
         self.backwards: dict[cst.CSTNode, Backwards] = {}
+        #: What rounds of loops hand on, by the loop's id.
+        self.carried: dict[int, Carried] = {}
         #: The statement that is being executed.
         self.statement: cst.CSTNode | None = None
         self.torch_imported = False

@@ -42,6 +42,7 @@ from torchlint.placement.interpreter import (
 )
 from torchlint.placement.loads import note_loaded
 from torchlint.placement.operations import augmented
+from torchlint.placement.rounds import Carried, carried
 from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import descendants, dotted, mentions, words
 from torchlint.placement.values import (
@@ -218,12 +219,12 @@ def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
     )
     run.frame.exits.append([])
     mark_loop_variable(run, node)
-    for _ in range(LOOP_PASSES):
-        before = dict(env)
+    for round_ in range(1, LOOP_PASSES + 1):
+        before, sent = dict(env), _sent(run)
         bind(run, node.target, element_of(iterable), env, None)
         run.suite(node.body, env)
         replace_env(env, _next_round(run, before, env))
-        if all(k in before and before[k].same(v) for k, v in env.items()):
+        if round_ == LOOP_PASSES or (sent == _sent(run) and not _carried(run, node).learns(before, env)):
             break
     run.frame.exits.pop()
     run.scene = scene
@@ -233,6 +234,19 @@ def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
     if node.orelse is not None:
         run.suite(node.orelse.body, env)
     return None
+
+
+def _sent(run: Interpreter) -> int:
+    """How many pairs of places are known between which something was sent: it only grows."""
+    return sum(map(len, run.frame.sent.values()))
+
+
+def _carried(run: Interpreter, loop: cst.For | cst.While) -> Carried:
+    """What rounds of a loop hand on; asked for once a loop, since loops within loops are run several times."""
+    known = run.carried.get(id(loop))
+    if known is None:
+        known = run.carried[id(loop)] = carried(loop)
+    return known
 
 
 def _goes_over_tensors(iterable: Value) -> bool:
@@ -261,8 +275,8 @@ def while_(run: Interpreter, node: cst.While, env: Env) -> Outcome | None:
     scene = run.scene
     run.frame.exits.append([])
     run.scene = enter_loop(run, node, False)._replace(loops=(*scene.loops, node), hot=id(node) in run.usage.hot)
-    for _ in range(LOOP_PASSES):
-        before = dict(env)
+    for round_ in range(1, LOOP_PASSES + 1):
+        before, sent = dict(env), _sent(run)
         within = run.scene
         if scene.every_step and not within.stepwise:
             run.scene = scene  # what is asked in every step, and more than once
@@ -271,7 +285,7 @@ def while_(run: Interpreter, node: cst.While, env: Env) -> Outcome | None:
         run.scene = within
         run.suite(node.body, env)
         replace_env(env, _next_round(run, before, env))
-        if all(k in before and before[k].same(v) for k, v in env.items()):
+        if round_ == LOOP_PASSES or (sent == _sent(run) and not _carried(run, node).learns(before, env)):
             break
     run.frame.exits.pop()
     run.scene = scene

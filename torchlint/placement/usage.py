@@ -43,9 +43,9 @@ class Usage:
     """What one scope (a function or the module) does with its names; dotted names such as `self.x` count, too.
 
     attributes: which attributes are read of a name. called: names called as functions. unpacked: names passed
-    as `**name`. torch_arguments: names passed to functions of torch by position, as (name, function, position, whether
-    it stands there in a list). call_arguments: names passed by position to what else has a name, as (name,
-    what is called, position).
+    as `**name`. torch_arguments: for names passed to functions of torch by position, (function, position, whether
+    it stands there in a list). call_arguments: for names passed by position to what else has a name, (what is called,
+    position).
     indexed: names subscripted. assigned: how often a name is bound. loads: how often it is read.
     counters: names that are counted up, by a loop or by `+=`.
     batch_parts: names unpacked from what a loop goes through: the inputs and targets of a batch. elements: the names of
@@ -67,8 +67,8 @@ class Usage:
         self.attributes: defaultdict[str, set[str]] = defaultdict(set)
         self.called: set[str] = set()
         self.unpacked: set[str] = set()
-        self.torch_arguments: set[tuple[str, str, int, bool]] = set()
-        self.call_arguments: set[tuple[str, str, int]] = set()
+        self.torch_arguments: defaultdict[str, set[tuple[str, int, bool]]] = defaultdict(set)
+        self.call_arguments: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
         self.indexed: set[str] = set()
         self.iterated: set[str] = set()
         self.counters: set[str] = set()
@@ -210,28 +210,27 @@ class FileUsage:
         return any(usage.trains for usage in self.scopes.values()) and self.mentions.isdisjoint(_OF_DEVICES)
 
     def _scan(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
-        kind = type(node)
-        if kind is cst.Name:
-            scope.loads[node.value] += 1  # type: ignore[attr-defined]
-            return
-        reader = _READERS.get(kind)
+        reader = _READERS[type(node)]
         if reader is not None:
             reader(self, node, scope, loop)
-        else:
-            self._below(node, scope, loop)
+
+    def _name(self, node: cst.Name, scope: Usage, loop: cst.CSTNode | None) -> None:
+        scope.loads[node.value] += 1
 
     def _below(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
         """The generic walk: nothing on it may cost, most nodes of a file come through here."""
-        scan = self._scan
         for field in semantic_fields(type(node)):
             child = getattr(node, field)
             kind = type(child)
             if kind is list or kind is tuple:
                 for item in child:
-                    if semantic_fields(type(item)):
-                        scan(item, scope, loop)
-            elif semantic_fields(kind):
-                scan(child, scope, loop)
+                    reader = _READERS[type(item)]
+                    if reader is not None:
+                        reader(self, item, scope, loop)
+            else:
+                reader = _READERS[kind]
+                if reader is not None:
+                    reader(self, child, scope, loop)
 
     def _import(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
         if type(node) is cst.Import:
@@ -271,15 +270,13 @@ class FileUsage:
         if name is None:
             self._scan(base, scope, loop)
             return
-        scope.attributes[name].add(node.attr.value)
-        root = name
-        while True:
-            scope.loads[root] += 1
-            head, dot, tail = root.rpartition(".")
-            if not dot:
-                break
-            scope.attributes[head].add(tail)
-            root = head
+        attributes, loads = scope.attributes, scope.loads
+        attributes[name].add(node.attr.value)
+        loads[name] += 1
+        while "." in name:
+            name, _, tail = name.rpartition(".")
+            loads[name] += 1
+            attributes[name].add(tail)
 
     def _call(self, node: cst.Call, scope: Usage, loop: cst.CSTNode | None) -> None:
         func = node.func
@@ -312,11 +309,11 @@ class FileUsage:
                 for item in [e.value for e in value.elements] if listed else [value]:  # type: ignore[attr-defined]
                     inner = dotted(item)
                     if inner is not None:
-                        scope.torch_arguments.add((inner, name or "", position, listed))
+                        scope.torch_arguments[inner].add((name or "", position, listed))
             elif name is not None and arg.keyword is None:
                 inner = dotted(value)
                 if inner is not None:
-                    scope.call_arguments.add((inner, name, position))
+                    scope.call_arguments[inner].add((name, position))
             self._scan(value, scope, loop)
         if type(func) is cst.Attribute:
             self._attribute(func, scope, loop)
@@ -336,7 +333,7 @@ class FileUsage:
     def _method_call(self, node: cst.Call, func: cst.Attribute, scope: Usage, loop: cst.CSTNode | None) -> None:
         method = func.attr.value
         receiver = dotted(func.value)
-        positional = sum(1 for a in node.args if a.keyword is None)
+        positional = bool(node.args) and any([a.keyword is None for a in node.args])
         if method in ("backward", "manual_backward", "minimize") or (method == "step" and "optim" in words(func.value)):
             if method == "backward" and positional and receiver is not None:
                 # A tensor's backward hardly ever takes a gradient: this is a framework's.
@@ -536,7 +533,17 @@ def _is_host_type(node: cst.Call) -> bool:
     return text.endswith("Tensor") and "." in text and "cuda" not in text
 
 
-_READERS: dict[type, Any] = {
+class _Readers(dict[type, Any]):
+    """How to read each type of node: as it is registered, else what is below it; None for what holds no code."""
+
+    def __missing__(self, kind: type) -> Any:
+        self[kind] = reader = FileUsage._below if semantic_fields(kind) else None
+        return reader
+
+
+_READERS = _Readers()
+_READERS |= {
+    cst.Name: FileUsage._name,
     cst.CompFor: FileUsage._clause,
     cst.Import: FileUsage._import,
     cst.ImportFrom: FileUsage._import,
