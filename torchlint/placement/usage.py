@@ -333,7 +333,7 @@ class FileUsage:
     def _method_call(self, node: cst.Call, func: cst.Attribute, scope: Usage, loop: cst.CSTNode | None) -> None:
         method = func.attr.value
         receiver = dotted(func.value)
-        positional = bool(node.args) and any([a.keyword is None for a in node.args])
+        positional = bool(node.args) and any(a.keyword is None for a in node.args)
         if method in ("backward", "manual_backward", "minimize") or (method == "step" and "optim" in words(func.value)):
             if method == "backward" and positional and receiver is not None:
                 # A tensor's backward hardly ever takes a gradient: this is a framework's.
