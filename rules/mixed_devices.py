@@ -127,7 +127,7 @@ class MixedDevices(Rule):
         if event.api != "pack_padded_sequence" or away is None or event.scene.is_test:
             return
         sure = confidence_of(value.certainty)
-        if away.place.where is Where.OF_CALLER and (
+        if away.place.where is Where.OF_CALLER and not event.confirmed and (
             not is_hot(event.scene) or any(f.startswith("like:") for f in value.facts)
         ):
             sure = Confidence.POSSIBLE  # lengths that come by themselves are rather on the host
@@ -209,6 +209,8 @@ class MixedDevices(Rule):
         (accused, host), (witness, other) = mix.host, mix.other
         there = f"`{shown(witness.node, self.context)}`, which is {other.place.describe()}"
         notes = origin_notes(mix, self.context)
+        if mix.within is not None:
+            notes.append(Note("context", mix.within, "this call and this operation bring them together"))
         create = faulty_creation(mix, self._origins)
         if create is None:
             message = f"`{shown(accused.node, self.context)}` is on the CPU and joins {there}"

@@ -73,11 +73,17 @@ class NumpyOfDeviceTensor(Rule):
             sure = weakest(sure, Confidence.LIKELY)
         if event.scene.is_test or event.scene.role in ("data", "test"):
             return
-        message = f"`{source}` is {away.place.describe()}, and NumPy takes tensors from the CPU alone"
+        if event.operand.role == "elements":
+            source = f"each of `{source}`"
+        else:
+            source = f"`{source}`"
+        message = f"{source} is {away.place.describe()}, and NumPy takes tensors from the CPU alone"
         notes = [] if away.origin is None else [Note("origin", away.origin, f"it is put {away.place.describe()} here")]
         yield self.finding(event, message, confidence=sure, notes=notes, fix=self._fix(event, ".cpu()"))
 
-    def _fix(self, event: HostOnly, text: str) -> NodeFix:
+    def _fix(self, event: HostOnly, text: str) -> NodeFix | None:
+        if event.operand.role == "elements":
+            return None
         if text == ".cpu()" and "grad" in event.operand.value.facts and not event.scene.no_grad:
             text = ".detach().cpu()"
         return NodeFix(f"add `{text}`", Safety.SAFE, (NodeEdit(event.operand.node, "after", text),))

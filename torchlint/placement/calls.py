@@ -21,7 +21,7 @@ from torchlint.placement.helpers import makes_a_copy
 from torchlint.placement.interpreter import Env, Interpreter, expression, forget_below
 from torchlint.placement.libraries import builtin_call, library_call
 from torchlint.placement.methods.dispatch import method_call
-from torchlint.placement.operations import tensor_operands
+from torchlint.placement.operations import note_parameters, tensor_operands
 from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted, words
 from torchlint.placement.timeline import on_accelerator
@@ -46,12 +46,28 @@ def dropped_call(run: Interpreter, node: cst.Call, env: Env, row: cst.Tuple | No
         event = run.events.get((kind, node))
         if isinstance(event, Call | Autocast) and not run.scene.expects_error:
             event.dropped = True
+    if value.kind is Kind.UNKNOWN and type(node.func) is cst.Attribute:
+        moved = run.events.get((Move, node))
+        name = dotted(node.func.value)
+        if isinstance(moved, Move) and moved.moves_device and name is not None and name in env:
+            # If it is a Module it moved itself.
+            _forget_place(run, name, env)
     if value.kind in (Kind.MODULE, Kind.OWNED) and type(node.func) is cst.Attribute:
         moved = run.events.get((Move, node))
         name = dotted(node.func.value)
         if isinstance(moved, Move) and moved.value.kind is Kind.MODULE:
             moved_in_place(run, node.func.value, name, moved.value, value, env)
     return value
+
+
+def _forget_place(run: Interpreter, name: str, env: Env) -> None:
+    """What a name holds may have moved itself."""
+    value = env[name]
+    function = run.frame.function
+    if function is not None:
+        function.moved.update(f[5:] for f in value.facts if f.startswith("like:"))
+    facts = frozenset(f for f in value.facts if not f.startswith("like:"))
+    env[name] = value.but(places=(), facts=facts)
 
 
 def moved_in_place(
@@ -109,6 +125,10 @@ def call_value(run: Interpreter, target: Value, node: cst.Call, arguments: Argum
             return known
     if kind is Kind.OWNED:
         return _call_owned(target, node, arguments)
+    if kind is Kind.UNKNOWN and "fresh" in target.facts and all(p.place.is_named for p in target.places):
+        # It was sent to a device, and it is called: no tensor can be.
+        module = target.but(kind=Kind.MODULE, certainty=min(target.certainty, Certainty.INFERRED))
+        return call_module(run, module, node, arguments, env)
     return unknown_call(run, target, node, arguments, env)
 
 
@@ -156,6 +176,7 @@ def _after_effects(run: Interpreter, function: Function, arguments: Arguments, e
         if position < len(function.parameters) and function.parameters[position] in function.moved:
             name = dotted(operand.node) if isinstance(operand.node, cst.BaseExpression) else None
             if operand.value.kind is Kind.MODULE and name is not None:
+                _escapes(run, operand, env)
                 env[name] = operand.value.at(())
 
 
@@ -253,6 +274,9 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
 
     Its result is taken to be where its arguments are, as an assumption that may silence and not accuse.
     """
+    if target.kind is Kind.UNKNOWN and target.places and arguments.positional:
+        # If it is a Module that the caller gives, it computes with what it gets.
+        note_parameters(run, node, [Operand(node.func, target, "module"), arguments.positional[0]])
     if _is_model(node.func):
         given = [*(o.value for o in arguments.all()), *(m.element or m for m in arguments.unpacked)]
         if any(on_accelerator(v) for v in given):

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import libcst as cst
 
 from torchlint.placement.frameworks import fact
-from torchlint.placement.values import UNKNOWN, Kind, Value
+from torchlint.placement.values import UNKNOWN, Kind, Place, Value
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Env, Interpreter
     from torchlint.placement.scene import Scene
 
 
+#: What an operation in a function joins: a parameter by its name, the Module's own state (""), or a device's place.
+Joined: TypeAlias = str | Place
+
+
+class Joining(NamedTuple):
+    """An operation in a function that joins two parameters, or one with what the function has.
+
+    conditions: what has to hold for it to run, as (condition, truth).
+    """
+
+    node: cst.CSTNode
+    first: cst.CSTNode
+    second: cst.CSTNode
+    conditions: frozenset[tuple[str, bool]]
+
+
 class Function:
     """A function and its summary, which is computed once, in terms of its parameters.
 
     returns: what each exit gives. result: their join. parameters: names in order, without `self`.
-    mixes: pairs of parameters that an operation joins, so that a call can be judged; "" is the Module's own state.
+    mixes: pairs of parameters that an operation joins, so that a call can be judged; "" is the Module's own state, and
+    a Place is a device that the function names. kinds: what each parameter is.
     moved: parameters on which an in-place move runs. writes: whether it changes what it got or an attribute.
     changes: whether it may change anything at all that outlives it, or hands values to what nobody knows.
     moves_values: whether it moves something that is no Module and uses the copy. rebinds: whether it binds a parameter
@@ -30,7 +47,7 @@ class Function:
     """
 
     __slots__ = (
-        "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "mixes",
+        "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "kinds", "mixes",
         "moment", "moved", "moves_values", "node", "outer", "owner", "parameters", "rebinds", "result", "returns",
         "run", "state", "waits", "works", "writes", "yields",
     )  # fmt: skip
@@ -48,7 +65,8 @@ class Function:
         self.result: Value = UNKNOWN
         self.yields: Value | None = None
         self.state = "new"
-        self.mixes: dict[tuple[str, str], cst.CSTNode] = {}
+        self.mixes: dict[tuple[Joined, Joined], Joining] = {}
+        self.kinds: dict[str, Kind] = {}
         self.moved: set[str] = set()
         self.keeps: set[str] = set()
         self.works = False

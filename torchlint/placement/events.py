@@ -76,7 +76,8 @@ class Create(Event):
 
 @dataclass(slots=True)
 class Operand:
-    """One operand of an operation. role: `operand`, `index`, `in place`, `argument`, `weight`, `input`, `slice`."""
+    """One operand of an operation. role: `operand`, `index`, `in place`, `argument`, `weight`, `input`, `slice`,
+    `elements` (of a list: the value is that of each)."""
 
     node: cst.CSTNode
     value: Value
@@ -89,6 +90,7 @@ class Mix(Event):
 
     api: the operator or function. host: the operand and the alternative that is on the CPU; other: the one that
     is not. operands: all of them. confirmed: a caller within the file passes a tensor that is off the host.
+    within: where a call decides it, the other end: the operation within the function, or the call if that is `node`'s.
     """
 
     api: str
@@ -96,6 +98,7 @@ class Mix(Event):
     host: tuple[Operand, Alternative]
     other: tuple[Operand, Alternative]
     confirmed: bool = False
+    within: cst.CSTNode | None = None
 
 
 @dataclass(slots=True)
@@ -117,12 +120,14 @@ class HostOnly(Event):
     """A value is handed to something that takes it from the host alone.
 
     api: `numpy`, `numpy.…`, `pack_padded_sequence`. operand: what is handed over; away: the alternative that is not
-    on the host, or None where the value requires grad and NumPy refuses it for that.
+    on the host, or None where the value requires grad and NumPy refuses it for that. confirmed: calls within the file
+    pass what is off the host.
     """
 
     api: str
     operand: Operand
     away: Alternative | None
+    confirmed: bool = False
 
 
 @dataclass(slots=True)

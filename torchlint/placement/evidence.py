@@ -62,6 +62,7 @@ def distinguishes_tensor(attribute: str) -> bool:
 
 
 _PLACING = frozenset(["to", "cuda", "cpu"])
+_OF_MODULES = _PLACING | {"eval", "train", "zero_grad"}
 
 
 def speaks_of_array(attribute: str) -> bool:
@@ -95,9 +96,11 @@ def kind_from_use(name: str, usage: Usage, *, parts: bool = True) -> Kind | None
         return None
     if used & _MODULE_ONLY:
         return Kind.MODULE
-    if name in usage.called and used & _PLACING and used - MARKS <= torch_api.MODULE_ATTRIBUTES:
-        # It is sent to a device, and it is called: no tensor can be.
+    if name in usage.called and used & _OF_MODULES and used - MARKS <= torch_api.MODULE_ATTRIBUTES:
+        # It is sent to a device or switched to training, and it is called: no tensor can be.
         return Kind.MODULE
+    if name in usage.called and f"{name}.eval" in usage.called:
+        return Kind.MODULE  # whatever else it has
     if name in usage.called or name in usage.unpacked or "[str]" in used or "backward()" in used:
         return None
     plain = used - MARKS
@@ -169,6 +172,10 @@ def is_collated_tensor(name: str, value: Value, usage: Usage) -> bool:
     return bool(attributes & {"to", "cuda"}) and attributes <= torch_api.TENSOR_ATTRIBUTES
 
 
+#: Modules whose second argument is their state: a tensor, or a tuple of two.
+_RECURRENT = frozenset(f"torch.nn.{name}" for name in "RNN LSTM GRU RNNCell LSTMCell GRUCell".split())
+
+
 def goes_into_module(name: str, usage: Usage, held: Callable[[str], Value | None]) -> bool:
     """Whether `name` is the input of one of torch's own Modules or goes into a loss, and nothing refutes a tensor.
 
@@ -182,6 +189,8 @@ def goes_into_module(name: str, usage: Usage, held: Callable[[str], Value | None
         module = held(called)
         if module is not None and module.kind is Kind.MODULE and module.name in torch_api.MODULES:
             if module.name in torch_api.LOSSES or (position == 0 and "Container" not in module.name):
+                return True
+            if position == 1 and module.name in _RECURRENT:
                 return True
     return False
 

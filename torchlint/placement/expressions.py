@@ -115,6 +115,8 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
         return Value(Kind.UNKNOWN, base.places if is_symbolic(base) else ())
     if base.kind is Kind.UNKNOWN and base.places and attr in ("T", "mT", "H", "mH"):
         return base.but(facts=base.facts & {"assumed", "perhaps"})
+    if base.kind is Kind.OWNED and base.element is not None and base.name == "transformers.BatchEncoding":
+        return base.element if attr not in ("encodings", "is_fast", "n_sequences") else UNKNOWN
     if base.kind in (Kind.UNKNOWN, Kind.OWNED, Kind.MAPPING):
         # What a batch or an output holds lives where it does.
         places = tuple(p._replace(rank=None) for p in base.places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -10,11 +11,13 @@ from torchlint.placement import frameworks
 from torchlint.placement.devices import name_device
 from torchlint.placement.events import Backward, Call, Move, Use
 from torchlint.placement.frameworks import Fact, Lives
+from torchlint.placement.library_facts import CLASSIFICATION, METRICS_WITH_STATES
 from torchlint.placement.syntax import words
 from torchlint.placement.values import (
     DEFAULT,
     HOST,
     NO_FACTS,
+    NUMBER,
     UNKNOWN,
     Alternative,
     Certainty,
@@ -54,6 +57,12 @@ def framework_instance(name: str, places: tuple[Alternative, ...] = ()) -> Value
     return Value(found.kind, kept, found.certainty, name=name, facts=facts)
 
 
+def is_metric(value: Value) -> bool:
+    """Whether a Module is a metric of torchmetrics."""
+    found = frameworks.fact(value.name) if value.name is not None and value.ref is None else None
+    return found is not None and found.what == "metric"
+
+
 def _move_facts(found: Fact) -> frozenset[str]:
     if found.in_place_to is None:
         return NO_FACTS
@@ -71,10 +80,50 @@ def framework_call(
         accelerator = arguments.find("accelerator")
         if accelerator is not None and name.endswith(("Fabric", "Trainer")):
             name_device(run, accelerator.node, accelerator.value, "literal", name)
-        return framework_instance(name)
+        return _instance(run, found, name, node, arguments)
     if found.instance:
         return _made(name.rpartition(".")[0], arguments)
     return _returned(run, found, node, arguments, None, name)
+
+
+#: Transforms whose results need not be tensors of the host, whatever came before.
+_OPEN_TRANSFORMS = ("Lambda", "ToPILImage", "ToDevice")
+
+
+def _instance(run: Interpreter, found: Fact, name: str, node: cst.Call, arguments: Arguments) -> Value | None:
+    """What constructing a framework's class gives."""
+    made = framework_instance(name)
+    if made is None:
+        return None
+    last = name.rsplit(".", 1)[-1]
+    if found.what == "metric" and last in METRICS_WITH_STATES:
+        return made.at(_places(run, replace(found, lives=Lives.CREATED), node, arguments, None))
+    if found.kind is Kind.DATASET and last in CLASSIFICATION:
+        transform = arguments.value("transform", 1 if last == "ImageFolder" else None)
+        if transform is not None and "to tensor" in transform.facts:
+            image = tensor(_places(run, _FROM_HOST, node, arguments, None), Certainty.KNOWN)
+            label = NUMBER if arguments.find("target_transform") is None else UNKNOWN
+            return made.but(element=sequence((image, label)))
+    if last == "Compose":
+        given = arguments.value("transforms", 0)
+        steps = given.items if given is not None and given.items is not None else ()
+        ends = [i for i, step in enumerate(steps) if _makes_tensor(step)]
+        if ends and all(_is_plain_transform(step) for step in steps[ends[0] + 1 :]):
+            return made.but(facts=made.facts | {"to tensor"})
+    return made.but(facts=made.facts | {"to tensor"}) if _makes_tensor(made) else made
+
+
+def _makes_tensor(step: Value) -> bool:
+    return step.kind is Kind.OBJECT and (step.name or "").rsplit(".", 1)[-1] in _TO_TENSOR
+
+
+#: They turn pictures of the host into tensors of the host.
+_TO_TENSOR = frozenset(["ToTensor", "PILToTensor", "ToTensorV2"])
+
+
+def _is_plain_transform(step: Value) -> bool:
+    name = (step.name or "").rsplit(".", 1)[-1]
+    return step.kind is Kind.OBJECT and name != "" and name not in _OPEN_TRANSFORMS
 
 
 def framework_method(
@@ -88,6 +137,11 @@ def framework_method(
         loss = passed.node if isinstance(passed.node, cst.BaseExpression) else None
         run.emit(Backward(node, run.scene, passed.value, owner=value.name, loss=loss))
         return UNKNOWN
+    if name == "__call__" and "to tensor" in value.facts:
+        made = tensor(_places(run, _FROM_HOST, node, arguments, None), Certainty.KNOWN)
+        if not value.name.startswith("albumentations"):
+            return made
+        return Value(Kind.MAPPING, element=Value(), keys={"image": made})
     if name in _MOVES and value.kind is Kind.OBJECT and type(node.func) is cst.Attribute:
         return _moved(run, value, name, node, node.func)
     found = frameworks.fact(f"{value.name}.{name}")
@@ -191,6 +245,9 @@ def _returned(
 
 #: The class that a word in a fact stands for, where a function returns an instance of it.
 _OWNED_NAMES = {"batch": "transformers.BatchEncoding", "graph": "torch_geometric.data.Data"}
+
+
+_FROM_HOST = Fact(Kind.FUNCTION, "", lives=Lives.HOST)
 
 
 def _places(

@@ -12,7 +12,7 @@ from torchlint.placement import torch_api
 from torchlint.placement.arguments import Arguments
 from torchlint.placement.definitions import Class, Function
 from torchlint.placement.devices import mark_decorator, mark_default, note_cuda_autocast, settle_defaults
-from torchlint.placement.events import Autocast, Operand
+from torchlint.placement.events import Autocast
 from torchlint.placement.evidence import (
     MARKS,
     from_annotation,
@@ -25,11 +25,11 @@ from torchlint.placement.evidence import (
 from torchlint.placement.helpers import helper_style
 from torchlint.placement.ignored import note_ignored_device
 from torchlint.placement.interpreter import MOST_NESTED_SUMMARIES, Env, Frame, Interpreter
-from torchlint.placement.operations import mix
+from torchlint.placement.passing import judge_call
 from torchlint.placement.project import MOST_NESTED_MODULES
 from torchlint.placement.scene import Scene
 from torchlint.placement.substitution import bind_arguments, substitute
-from torchlint.placement.syntax import argument, words
+from torchlint.placement.syntax import words
 from torchlint.placement.values import (
     NO_FACTS,
     NONE,
@@ -207,7 +207,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
     if function.moment is not None:
         around = function.moment[0]
         run.scene = run.scene._replace(
-            role=around.role if role == "function" and around.role in ("forward", "loss") else role,
+            role=around.role if role == "function" and around.role in ("forward", "loss", "init") else role,
             stepwise=run.scene.stepwise or around.stepwise, loops=around.loops, hot=around.hot,
             step_loop=around.step_loop,
             tests=run.scene.tests | around.tests, no_grad=run.scene.no_grad or around.no_grad,
@@ -318,6 +318,7 @@ def _parameters(run: Interpreter, function: Function) -> Env:
         passed = function.moment[1].get(name) if function.moment is not None else None
         if passed is not None and env[name].kind is Kind.UNKNOWN and passed.kind is not Kind.UNKNOWN:
             env[name] = passed
+        function.kinds[name] = env[name].kind
     for extra in (node.params.star_arg, node.params.star_kwarg):
         if isinstance(extra, cst.Param):
             inner = Value(Kind.UNKNOWN, (Alternative(Place(Where.OF_CALLER, extra.name.value), None, extra),))
@@ -417,12 +418,13 @@ def call_function(
         run.timeline.waits()
     elif function.works:
         run.timeline.works(node)
-    positional = (o.value for o in arguments.positional)
+    positional = (_perhaps_none(run, o.value) for o in arguments.positional)
     complete = not arguments.starred and all(m.keys is not None for m in arguments.unpacked)
-    bound = bind_arguments(function, positional, arguments.values(), complete=complete)
+    keywords = {name: _perhaps_none(run, value) for name, value in arguments.values().items()}
+    bound = bind_arguments(function, positional, keywords, complete=complete)
     if len(function.calls) < MOST_CALLS and run.scene.role not in ("script", "test"):
         function.calls.append(bound)
-    _judge_call(run, function, node, bound, me)
+    judge_call(run, function, node, bound, me)
     result = substitute(function.result, bound, node)
     if run.scene.no_grad:
         result = without_graph(result)
@@ -431,35 +433,17 @@ def call_function(
     return result
 
 
+def _perhaps_none(run: Interpreter, value: Value) -> Value:
+    """An argument that is handed on as it came in: it is None where the caller left it out, unless that was asked."""
+    function = run.frame.function
+    like = next((fact[5:] for fact in value.facts if fact.startswith("like:")), None)
+    if function is None or like is None or value.kind is not Kind.TENSOR:
+        return value
+    default = function.defaults.get(like)
+    if default is None or default.kind is not Kind.NONE or (f"{like} Is None", False) in run.scene.conditions:
+        return value
+    return value.but(facts=value.facts | {"optional"})
+
+
 def _names(function: Function) -> list[str]:
     return [p.name.value for p in all_parameters(function.node)]
-
-
-def _judge_call(
-    run: Interpreter, function: Function, node: cst.Call, bound: dict[str, Value], me: Value | None
-) -> None:
-    """An operation inside joins two parameters, or one with the Module's state: this call may give it a host tensor."""
-    for (first, second), where in function.mixes.items():
-        a, b = _given(first, bound, me), _given(second, bound, me)
-        if a is None or b is None:
-            continue
-        for accused, witness in ((a, b), (b, a)):
-            if not accused.on_host or witness.may_be_on_host or witness.kind is Kind.UNKNOWN:
-                continue
-            operands = [Operand(_argument(node, function, name) or where, v) for name, v in ((first, a), (second, b))]
-            mix(run, node, function.name, operands)
-            break
-
-
-def _given(name: str, bound: dict[str, Value], me: Value | None) -> Value | None:
-    if name == "":
-        return me
-    value = bound.get(name)
-    return value if value is not None and value.kind in (Kind.TENSOR, Kind.MODULE, Kind.UNKNOWN) else None
-
-
-def _argument(node: cst.Call, function: Function, name: str) -> cst.BaseExpression | None:
-    """The argument of a call that a parameter gets."""
-    if name not in function.parameters:
-        return node.func if name == "" else None
-    return argument(node, name, function.parameters.index(name))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from torchlint.placement.arguments import Arguments
@@ -268,9 +270,11 @@ def _itertools(last: str, arguments: Arguments) -> Value:
 
 def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Arguments) -> Value:
     for operand in arguments.positional:
-        if operand.value.kind is Kind.TENSOR and not operand.value.on_host:
+        given = _for_numpy(operand.value)
+        if given is not None and not given.on_host:
             # On an accelerator it makes NumPy raise: nothing here waits for one.
-            emit_host_only(run, operand.node, f"numpy.{rest}", operand)
+            role = "elements" if operand.value.kind is Kind.SEQUENCE else operand.role
+            emit_host_only(run, operand.node, f"numpy.{rest}", replace(operand, value=given, role=role))
         if isinstance(operand.node, cst.BaseExpression):
             read_pending(run, operand.node, f"numpy.{rest}", operand.value)
     if last in _NUMPY_NUMBERS and "axis" not in arguments.named and len(arguments.positional) < 2:
@@ -278,6 +282,32 @@ def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Ar
     if rest.startswith("random.") and not arguments.all():
         return NUMBER
     return ARRAY
+
+
+def _for_numpy(value: Value) -> Value | None:
+    """The tensor, or the tensors of a list, that NumPy gets; what a Module gave, or was moved, is taken for one."""
+    if value.kind is Kind.SEQUENCE and "made" in value.facts:
+        inner = element_of(value)
+        value = inner if inner.places else UNKNOWN
+    if value.kind is Kind.TENSOR:
+        return value
+    if value.kind is Kind.UNKNOWN and value.places and not value.facts & {"assumed", "perhaps"}:
+        if all(p.place.is_named for p in value.places):
+            return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
+    return None
+
+
+def item_of(dataset: Value) -> Value:
+    """What a Dataset gives for an index, where that is known."""
+    if dataset.element is not None or not isinstance(dataset.ref, Class):
+        return dataset.element or UNKNOWN
+    get = dataset.ref.method("__getitem__")
+    if get is None or get.state == "running":
+        return UNKNOWN
+    summarise(get)
+    item = get.result
+    parts = item.items if item.items is not None else (item,)
+    return item if all(p.kind is not Kind.TENSOR or p.on_host for p in parts) else UNKNOWN
 
 
 def batch_of(run: Interpreter, dataset: Value, arguments: Arguments, node: cst.Call) -> Value | None:
@@ -318,4 +348,4 @@ def _batched(value: Value, node: cst.Call) -> Value:
     return UNKNOWN
 
 
-__all__ = ["batch_of", "builtin_call", "dotted", "library_call"]
+__all__ = ["batch_of", "builtin_call", "dotted", "item_of", "library_call"]

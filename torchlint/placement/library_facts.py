@@ -306,5 +306,25 @@ def host_facts() -> Iterator[Entry]:
         )
 
 
+#: Metrics of torchmetrics whose states are tensors from the start, which `update` adds to: a Metric that was not moved
+#: raises for inputs from elsewhere. (Those that keep lists of what they got, and aggregations, which convert it, do
+#: not.) https://lightning.ai/docs/torchmetrics/stable/pages/overview.html#metrics-and-devices
+METRICS_WITH_STATES = frozenset(
+    f"{task}{name}"
+    for task in ("", "Binary", "Multiclass", "Multilabel")
+    for name in "Accuracy Precision Recall F1Score F1 FBetaScore FBeta Specificity StatScores ConfusionMatrix"
+    " JaccardIndex IoU CohenKappa MatthewsCorrCoef HammingDistance ExactMatch".split()
+) | frozenset(
+    "MeanSquaredError MeanAbsoluteError MeanSquaredLogError MeanAbsolutePercentageError R2Score PearsonCorrCoef"
+    " ExplainedVariance Dice".split()
+)
+
+#: Datasets of torchvision whose items are a picture and a number.
+CLASSIFICATION = frozenset(
+    "MNIST FashionMNIST KMNIST EMNIST QMNIST USPS CIFAR10 CIFAR100 SVHN STL10 ImageFolder ImageNet Caltech101"
+    " Caltech256"
+    " DTD EuroSAT Flowers102 Food101 GTSRB OxfordIIITPet StanfordCars FGVCAircraft SUN397 Places365 FakeData".split()
+)
+
 #: The tables of this module; each entry is (library and module, patterns of names, fact).
 TABLES = (vision_facts, graphs_facts, models_facts, host_facts)

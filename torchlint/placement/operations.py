@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.placement.definitions import Joined, Joining
 from torchlint.placement.events import Attribute, HostOnly, Leftover, Mix, Operand
 from torchlint.placement.events import Env as EnvironmentEvent
 from torchlint.placement.graphs import keep, keep_state
@@ -21,6 +23,7 @@ from torchlint.placement.values import (
     Alternative,
     Certainty,
     Kind,
+    Place,
     Value,
     Where,
     join,
@@ -67,17 +70,18 @@ def mix(
     in_place: bool = False,
     strict: bool = False,
     rank: int | str | None = "elementwise",
+    within: cst.CSTNode | None = None,
 ) -> Value:
     """Join tensors in one operation: emits a `Mix` where some may be on the host and others are not.
 
     in_place: the first operand is written. rank: of the result; "elementwise" derives it from the operands.
     A 0-dim tensor on the host may join any other, except where it is written in place, or where the operation is
-    strict: its kernel takes no tensor from elsewhere at all.
+    strict: its kernel takes no tensor from elsewhere at all. within: see `Mix`.
     """
     tensors = tensor_operands(operands)
     for operand in tensors:
         read_pending(run, node, api, operand.value)
-    _judge(run, node, api, tensors, in_place, strict)
+    _judge(run, node, api, tensors, in_place, strict, within)
     result = _result(tensors, rank)
     if run.scene.no_grad:
         result = without_graph(result)
@@ -87,7 +91,13 @@ def mix(
 
 
 def _judge(
-    run: Interpreter, node: cst.CSTNode, api: str, tensors: Sequence[Operand], in_place: bool, strict: bool
+    run: Interpreter,
+    node: cst.CSTNode,
+    api: str,
+    tensors: Sequence[Operand],
+    in_place: bool,
+    strict: bool,
+    within: cst.CSTNode | None,
 ) -> None:
     if len(tensors) < 2 or run.scene.only_host:
         return
@@ -105,9 +115,10 @@ def _judge(
             against = _witness(accused, alternative, tensors)
             if against is not None:
                 mixed = True
-                run.emit(Mix(node, run.scene, api, tuple(tensors), (accused, alternative), against), alternative.origin)
-    if not mixed and run.frame.function is not None:
-        _note_parameters(run, node, tensors)
+                joined = Mix(node, run.scene, api, tuple(tensors), (accused, alternative), against, within=within)
+                run.emit(joined, alternative.origin)
+    if not mixed:
+        note_parameters(run, node, tensors)
 
 
 def _witness(
@@ -185,22 +196,36 @@ def _correlated(a: Value, b: Value) -> bool:
 _GIVEN = (Where.OF_CALLER, Where.OF_MODULE)
 
 
-def _note_parameters(run: Interpreter, node: cst.CSTNode, tensors: Sequence[Operand]) -> None:
+def note_parameters(run: Interpreter, node: cst.CSTNode, tensors: Sequence[Operand]) -> None:
     """Remember which parameters an operation joins, so that calls of the function can be judged."""
     function = run.frame.function
-    if function is None or len(function.mixes) > 20:
+    if function is None or len(function.mixes) > 20 or run.scene.only_host or run.scene.tests & _CHOSEN:
         return
     groups = [
-        {p.place.name if p.place.where is Where.OF_CALLER else "" for p in t.value.places if p.place.where in _GIVEN}
+        (t.node, {j for j in map(_joined, t.value.places) if j is not None})
         for t in tensors
-        if not t.value.may_be_on_host and len(t.value.places) <= 2 and not any(p.guards for p in t.value.places)
+        if not t.value.may_be_on_host
+        and len(t.value.places) <= 2
+        and not any(p.guards for p in t.value.places)
+        and ("assumed" not in t.value.facts or "taken" in t.value.facts)
     ]
-    for position, group in enumerate(groups):
-        for other in groups[position + 1 :]:
-            for first in group:
-                for second in other:
-                    if first != second:
-                        function.mixes.setdefault((first, second), node)
+    for position, (one, group) in enumerate(groups):
+        for another, others in groups[position + 1 :]:
+            for first, second in product(group, others):
+                if first != second and not (isinstance(first, Place) and isinstance(second, Place)):
+                    joining = Joining(node, one, another, run.scene.conditions)
+                    function.mixes.setdefault((first, second), joining)
+
+
+#: Tests by which a run decides about devices.
+_CHOSEN = frozenset(["flag", "-flag"])
+
+
+def _joined(alternative: Alternative) -> Joined | None:
+    """What of a function's surroundings decides where something is: a parameter, the Module, a device."""
+    if alternative.place.where is Where.OF_CALLER:
+        return alternative.place.name if alternative.through is None else None
+    return alternative.place if alternative.place.is_named else ""
 
 
 def _result(tensors: Sequence[Operand], rank: int | str | None) -> Value:
@@ -224,6 +249,8 @@ def _result(tensors: Sequence[Operand], rank: int | str | None) -> Value:
                 others = union(others, (alternative,))
     if all(t.value.facts & {"cut", "buffer"} for t in tensors):
         facts |= {"cut"}
+    if len(known) > 1:
+        facts |= {"joint"}
     if rank == "elementwise":
         rank = _joint_rank(tensors)
     if others:

@@ -38,6 +38,10 @@ def settle(run: Interpreter) -> Iterator[Event]:
                 if passed == "host" and event.scene.role not in _CALLED_FROM_OUTSIDE:
                     continue
                 event.confirmed = passed == "away"
+        elif isinstance(event, HostOnly) and event.away is not None and event.away.place.where is Where.OF_CALLER:
+            function = functions.get(id(event.scene.function))
+            if function is not None:
+                event.confirmed = _lengths_passed(function, event.away.place.name)
         yield event
 
 
@@ -63,6 +67,26 @@ def _passed(function: Function, mix: Mix) -> str:
         return ""
     found = {_where(call.get(place.name)) for call in function.calls}
     return found.pop() if len(found) == 1 else "away" if "away" in found else ""
+
+
+def _lengths_passed(function: Function, name: str) -> bool:
+    """Whether every call passes a tensor that is off the host, or computed from what a caller has on its device."""
+    found = [call.get(name) for call in function.calls]
+    if not found:
+        return False
+    return all(
+        v is not None
+        and v.kind in (Kind.TENSOR, Kind.UNKNOWN)
+        and "assumed" not in v.facts
+        and (_where(v) == "away" or (v.kind is Kind.TENSOR and _is_computed(v)))
+        for v in found
+    )
+
+
+def _is_computed(value: Value) -> bool:
+    """Whether a tensor was computed from an argument, rather than handed on as it came."""
+    handed_on = any(fact.startswith("like:") for fact in value.facts) or "assumed" in value.facts
+    return bool(value.places) and not handed_on and all(p.place.where is Where.OF_CALLER for p in value.places)
 
 
 def _where(value: Value | None) -> str:

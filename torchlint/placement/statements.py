@@ -48,6 +48,7 @@ from torchlint.placement.syntax import descendants, dotted, mentions, words
 from torchlint.placement.values import (
     NO_FACTS,
     NONE,
+    NUMBER,
     UNKNOWN,
     Certainty,
     Kind,
@@ -520,6 +521,8 @@ def bind(
     if kind is cst.Name:
         name: str = target.value  # type: ignore[attr-defined]
         value = run.with_evidence(name, value, env)
+        if value.kind is Kind.UNKNOWN and _is_annotated_number(run, name):
+            value = NUMBER
         if not augmented:
             forget_below(name, env)
         env[name] = value
@@ -538,6 +541,16 @@ def bind(
         from torchlint.placement.operations import assign_item
 
         assign_item(run, target, value, env)  # type: ignore[arg-type]
+
+
+def _is_annotated_number(run: Interpreter, name: str) -> bool:
+    """Whether a name is a parameter that its annotation makes a number: what it is bound to is one, too."""
+    function, given = run.frame.function, run.frame.parameters.get(name)
+    if function is None or given is None or given.kind is not Kind.NUMBER:
+        return False
+    params = function.node.params
+    named = (*params.posonly_params, *params.params, *params.kwonly_params)
+    return any(p.name.value == name and p.annotation is not None for p in named)
 
 
 def _bind_attribute(

@@ -70,6 +70,10 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
         return element_of(base)
     if base.kind is Kind.ARRAY:
         return ARRAY
+    if base.kind is Kind.DATASET:
+        from torchlint.placement.libraries import item_of
+
+        return item_of(base)
     if base.kind is Kind.OWNED:
         return base.element if base.element is not None else Value(Kind.UNKNOWN, base.places, base.certainty)
     if base.kind is Kind.MODULE:
@@ -88,7 +92,7 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
     return UNKNOWN
 
 
-_UNSURE = frozenset({"assumed", "perhaps", "given"})
+_UNSURE = frozenset({"assumed", "perhaps", "given", "taken"})
 
 
 _GIVEN = frozenset({"given"})

@@ -65,6 +65,9 @@ def substitute(value: Value, bound: dict[str, Value], call: object = None, depth
         found, more = _placed(alternative._replace(guards=guards), value, bound)
         places = union(places, found)
         facts |= more
+    if "joint" in facts and any(not p.place.is_host for p in places):
+        # What was joined is in one place; that the operands were not, the call was judged for.
+        places = tuple(p for p in places if not p.place.is_host)
     kind = value.kind
     like = [f[5:] for f in facts if f.startswith("like:")]
     if like:
@@ -130,6 +133,8 @@ def _decided(
         return guards
     left = set()
     for condition, truth in guards:
+        if condition.endswith(_IS_NONE) and "optional" in bound.get(condition[: -len(_IS_NONE)], UNKNOWN).facts:
+            continue  # both happen
         known = truth_of(condition, bound)
         if known is None:
             left.add((f"{_OPEN}{id(call)}: {condition}", truth))

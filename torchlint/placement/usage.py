@@ -311,9 +311,12 @@ class FileUsage:
                     if inner is not None:
                         scope.torch_arguments[inner].add((name or "", position, listed))
             elif name is not None and arg.keyword is None:
-                inner = dotted(value)
-                if inner is not None:
-                    scope.call_arguments[inner].add((name, position))
+                # The second argument of a recurrent layer may be a tuple of tensors.
+                parts = [e.value for e in value.elements] if position == 1 and type(value) is cst.Tuple else [value]
+                for part in parts:
+                    inner = dotted(part)
+                    if inner is not None:
+                        scope.call_arguments[inner].add((name, position))
             self._scan(value, scope, loop)
         if type(func) is cst.Attribute:
             self._attribute(func, scope, loop)

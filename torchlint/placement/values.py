@@ -158,6 +158,10 @@ class Value:
         element    what an index took out, perhaps of a single dimension
         batch      what a loader yields: a tensor, or several in a tuple or dict
         given      a part of an argument, as it was passed
+        joint      what an operation made of several tensors, so that its places are one
+        handed     of unknown kind, but given to a function as a tensor or a Module
+        optional   an argument that is None where the caller leaves it out
+        taken      where it is was assumed only since it was taken out of what a loop goes through
         moved leaf the copy that moving a leaf made, where nothing else refers to the leaf
         filled     a tensor written piece by piece
         perhaps    of unknown kind, but a tensor on some path
@@ -401,6 +405,9 @@ def sequence(items: tuple[Value, ...] | None = None, element: Value | None = Non
     return Value(Kind.SEQUENCE, items=items, element=element)
 
 
+_TAKEN = frozenset({"assumed", "taken"})
+
+
 def element_of(value: Value) -> Value:
     """What iterating over a value gives."""
     if value.element is not None:
@@ -421,4 +428,5 @@ def element_of(value: Value) -> Value:
         return Value(Kind.UNKNOWN, facts=frozenset({"batch"}))
     # A loader's batches are rather on the host, whatever else its caller keeps on a device.
     places = value.places if value.kind is Kind.UNKNOWN else ()
-    return Value(Kind.UNKNOWN, places, facts=value.facts | {"assumed"})
+    taken = _TAKEN if "assumed" not in value.facts or "taken" in value.facts else frozenset({"assumed"})
+    return Value(Kind.UNKNOWN, places, facts=value.facts | taken)

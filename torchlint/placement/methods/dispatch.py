@@ -12,7 +12,7 @@ from torchlint.placement.definitions import Class, Function
 from torchlint.placement.events import (
     Operand,
 )
-from torchlint.placement.frameworks_bridge import framework_method
+from torchlint.placement.frameworks_bridge import framework_method, is_metric
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.loads import note_loaded
 from torchlint.placement.methods.containers import (
@@ -80,7 +80,7 @@ def method_call(
         return at_instance(result, receiver) if receiver.kind is Kind.MODULE else result
     if name in ("to", "cuda"):
         name_devices(run, node, name, receiver, arguments)
-    if name == "generate" and receiver.kind is Kind.MODULE:
+    if receiver.kind is Kind.MODULE and (name == "generate" or (name == "update" and is_metric(receiver))):
         inputs = [*arguments.all(), *spread(node, arguments)]
         mix(run, node, name, [Operand(func.value, receiver, "module"), *inputs])
     known = framework_method(run, receiver, name, node, arguments)

@@ -77,7 +77,9 @@ def move(
     rank = value.places[0].rank if len({p.rank for p in value.places}) == 1 and value.places else None
     places = value.places if target is None else with_rank(target, rank)
     facts = value.facts - {"pending", "pinned"}
-    if value.kind is not Kind.MODULE:
+    if value.kind is Kind.MODULE:
+        facts -= {"assumed"} if target is not None else set()
+    else:
         facts |= {"fresh"}
         if target is not None:
             if "leaf" in value.facts and type(func.value) is cst.Call and not all_host(target):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from torchlint.placement.arguments import Arguments
@@ -117,7 +119,11 @@ def _pack(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     lengths = arguments.find("lengths", 1)
     if lengths is not None:
         demand_host(run, lengths.node)
-        emit_host_only(run, node, "pack_padded_sequence", lengths)
+        value = lengths.value
+        if value.kind is Kind.UNKNOWN and any(f.startswith("like:") for f in value.facts):
+            # A tensor or a list: the callers know.
+            value = value.but(kind=Kind.TENSOR, facts=value.facts | {"perhaps"})
+        emit_host_only(run, node, "pack_padded_sequence", replace(lengths, value=value))
     given = arguments.value("input", 0) or arguments.value("sequences", 0) or UNKNOWN
     return Value(Kind.UNKNOWN, given.places, Certainty.INFERRED, name="PackedSequence")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from torchlint.placement import torch_api
@@ -15,8 +17,8 @@ from torchlint.placement.events import (
     Wrap,
 )
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.operations import mix
-from torchlint.placement.syntax import words
+from torchlint.placement.operations import mix, note_parameters
+from torchlint.placement.syntax import dotted, words
 from torchlint.placement.torch_functions.creation import from_mapping
 from torchlint.placement.torch_functions.operations import element_tensor, refused_by_autocast
 from torchlint.placement.torch_functions.registry import api
@@ -29,6 +31,7 @@ from torchlint.placement.values import (
     Certainty,
     Kind,
     Value,
+    Where,
     element_of,
     sequence,
     union,
@@ -50,6 +53,8 @@ def build_module(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     if name in _CONTAINERS:
         return _container(run, name, node, arguments)
     device = arguments.find("device")
+    if name == "torch.optim.swa_utils.AveragedModel":  # a copy of the model, where that is
+        return (arguments.value("model", 0) or UNKNOWN).but(kind=Kind.MODULE) if device is None else Value(Kind.MODULE)
     if name in torch_api.LOSSES:
         weight = arguments.value("weight", 0) if name in _WEIGHTED else None
         weight = arguments.value("pos_weight") or weight
@@ -173,10 +178,16 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
         result = mix(run, node, last, operands, strict=last in ("CrossEntropyLoss", "NLLLoss"), rank=0)
         return result.but(facts=result.facts | {"loss", "grad"})
     known = name in torch_api.MODULES and bool(overloads)
-    given = arguments.all() + spread(node, arguments)
+    given = [_batch_input(o) for o in arguments.all() + spread(node, arguments)]
     if known and given:
         given[0] = _tensor_input(given[0])
+    elif arguments.positional and "wrapped" not in module.facts:
+        first = _tensor_input(arguments.positional[0])
+        note_parameters(run, node, [Operand(node.func, module, "module"), first])
     operands = [o for o in given if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)]
+    if not known:
+        # Lengths, for packed sequences, and sizes are rather wanted on the CPU.
+        operands = [o for o in operands if _OF_SIZES.search(dotted(o.node) or "") is None]
     if "wrapped" in module.facts:
         places = tuple(p for p in module.places if not p.place.is_host)
         return Value(
@@ -198,6 +209,9 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
         )
         if not module.facts & {"state"} and module.ref is None and any(_is_on_host(o) for o in operands):
             places = ()  # an activation, perhaps, which leaves on the host what it finds there
+        if places and all(p.place.where is Where.OF_CALLER for p in places):
+            # A device that the code names says more than a caller.
+            places = next((o.value.places for o in operands if _is_named(o.value)), places)
         more = facts if module.places else facts | {"assumed"}
         return Value(
             Kind.UNKNOWN,
@@ -220,6 +234,23 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
         state = sequence((value, value)) if name == "torch.nn.LSTM" else value
         return sequence((value, state)) if arity == 2 else sequence((value,) * arity)
     return value
+
+
+def _is_named(value: Value) -> bool:
+    return value.kind is Kind.TENSOR and bool(value.places) and all(p.place.is_named for p in value.places)
+
+
+#: What lengths and sizes are called.
+_OF_SIZES = re.compile(r"len|size|shape|num", re.IGNORECASE)
+_BATCH = frozenset(["batch", "collated"])
+
+
+def _batch_input(operand: Operand) -> Operand:
+    """A part of a batch that a Module gets as the loader made it is a tensor, or as useless as one elsewhere."""
+    value = operand.value
+    if value.kind is Kind.UNKNOWN and value.on_host and value.facts & _BATCH:
+        return _tensor_input(operand)
+    return operand
 
 
 def _tensor_input(operand: Operand) -> Operand:
