@@ -70,6 +70,7 @@ class MpsFloat64(Rule):
 
     def _note(self, event: Event, value: Value) -> None:
         asked = any("mps" in condition.lower() for condition, _ in event.scene.conditions)
+        asked = asked or event.scene.accelerator_is_tested
         elsewhere = (
             value.places
             and not value.may_be_on_host

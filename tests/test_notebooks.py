@@ -458,6 +458,11 @@ def test_the_expression_that_a_cell_displays_is_only_perhaps_dropped() -> None:
     assert codes(SETUP, run_cell("if True:\n    x.to(device)", 2)) == ["DEV101"]
 
 
+@pytest.mark.parametrize(("asked", "reported"), [("x.is_cuda  # False", []), ("x.device", []), ("y.device", ["DEV101"]), ("z = x.device", ["DEV101"])])
+def test_a_dropped_move_before_a_look_at_the_device_is_on_show(asked: str, reported: list[str]) -> None:
+    assert codes(SETUP, run_cell(f"x.to(device)\n# where is it?\n{asked}", 2)) == reported
+
+
 def test_a_cell_that_failed_and_was_left_so_is_on_show() -> None:
     asking, onward = "a = y.numpy()\nprint(a)", run_cell("a = y.cpu().numpy()", 3)
     assert codes(SETUP, run_cell(asking, 2), onward) == ["DEV106"]

@@ -91,7 +91,7 @@ class Notebook:
         if cell.index in self._failures or self._shows_mixed_devices:
             return True
         before, after = cell.python[: start - cell.start], cell.python[end - cell.start :]
-        return before[-1:] in ("", "\n") and _is_silent(after)
+        return before[-1:] in ("", "\n") and (_is_silent(after) or _asks_where(after, cell.python[start - cell.start :]))
 
     @cached_property
     def _failures(self) -> Mapping[int, str]:
@@ -218,6 +218,12 @@ def _count_of(cell: Any) -> int:
 def _is_silent(python: str) -> bool:
     """Whether nothing but comments and blank lines follow."""
     return all(not line.strip() or line.lstrip().startswith("#") for line in python.split("\n"))
+
+
+def _asks_where(after: str, code: str) -> bool:
+    """Whether what follows is an expression alone that asks where the tensor is now that a call was made on."""
+    asking = re.match(r"\s*(?:#.*\s*)*([\w.]+)\.(?:is_cuda|device)[ \t]*(?:#.*)?(?:\n|\Z)", after)
+    return asking is not None and code.startswith(f"{asking[1]}.")
 
 
 def _heading(python: str) -> str:

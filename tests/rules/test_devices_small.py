@@ -306,6 +306,24 @@ def test_float64_behind_a_test_of_mps_is_silent() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "test",
+    ['x.device.type in {"mps", "npu"}', 'x.device.type == "mps"', 'device in ("mps", "cpu")', 'x.device.type != "cuda"', "x.is_mps"],
+)
+def test_float64_where_a_test_of_the_device_fails_is_silent(test: str) -> None:
+    code = f"""
+import torch
+def work(x: torch.Tensor, device):
+    x = x.to(device)
+    if {test}:
+        y = x.cpu().double()
+    else:
+        y = x.double()
+    return y
+"""
+    assert findings(code, "DEV504") == ()
+
+
 def test_float64_elsewhere_is_possible_only() -> None:
     code = "import torch\ndef work(x: torch.Tensor):\n    return x.double()\n"
     assert findings(code, "DEV504") == ()

@@ -205,3 +205,19 @@ def test_a_while_of_a_tensor_waits_in_every_step() -> None:
         """,
         CODE,
     )
+
+
+@pytest.mark.parametrize(("decorator", "reported"), [("@torch.no_grad()", False), ("@torch.inference_mode()", False), ("", True)])
+def test_a_forward_without_gradients_is_no_part_of_a_training_step(decorator: str, reported: bool) -> None:
+    code = f"""
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    {decorator}
+    def forward(self, x: torch.Tensor):
+        if x.isnan().any():
+            x = x.nan_to_num()
+        return x
+"""
+    assert bool(texts(code, CODE)) is reported

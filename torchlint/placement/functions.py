@@ -159,6 +159,10 @@ def _runs_in_every_step(function: Function) -> bool:
     return function.name.endswith("compute_loss") and any(n.endswith("Trainer") for n in names)
 
 
+#: Decorators under which a function is no part of a training step.
+_WITHOUT_GRADIENTS = ("no_grad", "inference_mode")
+
+
 def summarise(function: Function) -> None:
     """Interpret a function's body once; afterwards its summary is there. Recursion finds `state` and stops."""
     if function.state != "new":
@@ -192,11 +196,13 @@ def _summarise(function: Function, run: Interpreter) -> None:
     role = role_of(run, function)
     run.scene = Scene(
         role=role,
-        stepwise=role in ("forward", "optimizer") or (role == "step" and _is_one_step(run, function)),
+        stepwise=role == "optimizer"
+        or (role == "forward" and not function.has_decorator(*_WITHOUT_GRADIENTS))
+        or (role == "step" and _is_one_step(run, function)),
         function=node,
         owner=function.owner,
         tests=_decorator_tests(function) | (scene.tests & _OF_THE_FILE if scene.function is None else frozenset()),
-        no_grad=function.has_decorator("no_grad", "inference_mode"),
+        no_grad=function.has_decorator(*_WITHOUT_GRADIENTS),
         autocast=_decorating_autocast(run, function),
         default_device=scene.default_device,
         host_only=scene.host_only,
