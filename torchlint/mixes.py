@@ -35,6 +35,10 @@ def is_hot(scene: Scene) -> bool:
     return scene.hot or (scene.role in COMPUTING and (scene.role != "step" or scene.stepwise))
 
 
+#: Factories whose positional arguments are sizes.
+_TAKES_SIZES = frozenset(f"torch.{name}" for name in "zeros ones empty full rand randn Tensor FloatTensor".split())
+
+
 class Origins:
     """How tensors came to be where they are: the creations and moves of a file, by node."""
 
@@ -66,6 +70,8 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
         return Confidence.POSSIBLE  # a Module that nothing moves rather runs on tensors of the CPU
     if other.place.where not in (Where.NAMED, Where.DEFAULT) and _is_on_purpose(mix, origins):
         return Confidence.POSSIBLE
+    if host.through is not None and (_is_placeholder(host, origins) or _has_no_forward(scene)):
+        return Confidence.POSSIBLE
     move = origins.moved.get(host.origin) if host.origin is not None else None
     if move is not None and other.place.where not in (Where.NAMED, Where.DEFAULT):
         left = {p.place for p in move.value.places} if move.scene.function is scene.function else ()
@@ -85,6 +91,21 @@ def _is_on_purpose(mix: Mix, origins: Origins) -> bool:
     # A copy, or a device that is the CPU; a tokenizer's output or a loader's batch was never asked to be there.
     node = host.origin
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _SENDING
+
+
+def _is_placeholder(host: Alternative, origins: Origins) -> bool:
+    """Whether an attribute holds an empty tensor until something is put there."""
+    create = origins.created.get(host.origin) if host.origin is not None else None
+    return create is not None and is_empty(create)
+
+
+def _has_no_forward(scene: Scene) -> bool:
+    """Whether a Module's method computes, and none of it is called in a model: who gives it what is not known."""
+    owner = scene.owner
+    if is_hot(scene) or owner is None or not getattr(owner, "is_module", False):
+        return False
+    known = all(b.ref is not None or b.name == "torch.nn.Module" for c in owner.lineage() for b in c.bases)  # type: ignore[attr-defined]
+    return known and owner.method("forward") is None  # type: ignore[attr-defined]
 
 
 #: What puts a tensor on the CPU because it is told to.
@@ -142,8 +163,12 @@ def is_empty(create: Create) -> bool:
         return False
     first = node.args[0].value
     if isinstance(first, cst.List | cst.Tuple):
-        return not first.elements or any(integer(e.value) == 0 for e in first.elements)
-    return any(integer(a.value) == 0 for a in node.args if a.keyword is None and not a.star)
+        return not first.elements or (
+            create.api in _TAKES_SIZES and any(integer(e.value) == 0 for e in first.elements)
+        )
+    return create.api in _TAKES_SIZES and any(
+        integer(a.value) == 0 for a in node.args if a.keyword is None and not a.star
+    )
 
 
 def device_fix(create: Create, mix: Mix) -> NodeFix | None:

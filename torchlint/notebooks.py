@@ -90,8 +90,9 @@ class Notebook:
         cell = self._cell(start)
         if cell.index in self._failures or self._shows_mixed_devices:
             return True
-        before, after = cell.python[: start - cell.start], cell.python[end - cell.start :]
-        return before[-1:] in ("", "\n") and (_is_silent(after) or _asks_where(after, cell.python[start - cell.start :]))
+        start, end = start - cell.start, end - cell.start
+        before, code, after = cell.python[:start], cell.python[start:end], cell.python[end:]
+        return before[-1:] in ("", "\n") and (_is_silent(after) or _asks_where(after, code))
 
     @cached_property
     def _failures(self) -> Mapping[int, str]:

@@ -381,3 +381,18 @@ def fit(features, labels):
 """
     options = CheckOptions(frozenset({"DEV102", "DEV201"}))
     assert not check_source(code, "fit.py", options).findings
+
+
+@pytest.mark.parametrize("made", ["torch.arange(0, 3)", "torch.linspace(0, 1, 3)", "torch.full((3,), 0)"])
+def test_a_tensor_that_begins_with_zero_is_not_empty(made: str) -> None:
+    expect(
+        f"""
+        import torch
+        def match(similarity: torch.Tensor):
+            if similarity.shape[0] == 0:
+                return {made}  # <-
+            best = similarity.argmax(dim=0)
+            return best
+        """,
+        CODE,
+    )

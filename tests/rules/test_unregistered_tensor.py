@@ -164,3 +164,25 @@ def test_one_cause_is_one_finding() -> None:
 def test_the_fix_registers_a_buffer() -> None:
     code = fixed(module("self.t = torch.ones(3)", "return x * self.t"), CODE)
     assert 'self.register_buffer("t", torch.ones(3), persistent=False)' in code
+
+
+def test_an_empty_tensor_stands_in_for_what_comes_later() -> None:
+    assert not findings(module("self.t = torch.tensor([])", "return torch.cat([self.t, x]) if self.t.numel() else x"), CODE)
+    assert not findings(module("self.t = {'k': torch.empty(0)}", "return torch.cat([self.t['k'], x])"), CODE)
+
+
+def test_a_module_without_forward_may_be_given_anything() -> None:
+    code = """
+        import torch
+        from torch import nn
+
+        class Sampler(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.t = torch.ones(3)
+
+            def {name}(self, batch: torch.Tensor):
+                return self.t * batch
+    """
+    assert not findings(code.format(name="corrupt"), CODE)
+    assert findings(code.format(name="forward"), CODE)
