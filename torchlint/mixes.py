@@ -77,7 +77,8 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
         left = {p.place for p in move.value.places} if move.scene.function is scene.function else ()
         if other.place not in left:
             return Confidence.POSSIBLE  # sent to the CPU on purpose: rather the other one is there, too
-    return weakest(sure, _confidence_in_place(other, mix))
+    create = origins.created.get(host.origin) if host.origin is not None else None
+    return weakest(sure, _confidence_in_place(other, mix, create))
 
 
 def _is_on_purpose(mix: Mix, origins: Origins) -> bool:
@@ -118,7 +119,7 @@ _FOR_PEOPLE = re.compile(
 )
 
 
-def _confidence_in_place(other: Alternative, mix: Mix) -> Confidence:
+def _confidence_in_place(other: Alternative, mix: Mix, create: Create | None) -> Confidence:
     scene = mix.scene
     if other.place.where in (Where.NAMED, Where.DEFAULT):
         # The device of something unknown may be the CPU.
@@ -132,7 +133,20 @@ def _confidence_in_place(other: Alternative, mix: Mix) -> Confidence:
         return Confidence.LIKELY if mix.confirmed else Confidence.POSSIBLE
     if is_hot(scene) or scene.device_aware or mix.confirmed:
         return Confidence.LIKELY
+    if scene.offered and create is not None and create.scene.function is scene.function and _is_filler(create):
+        return Confidence.LIKELY
     return Confidence.POSSIBLE
+
+
+def _is_filler(create: Create) -> bool:
+    """Whether a tensor is made from sizes and numbers that stand in the code, rather than from data."""
+    if is_empty(create):
+        return False
+    if create.api not in _TAKES_DEVICE and not create.random:
+        return False
+    data = create.data
+    parts = data.items if data is not None and data.kind is Kind.SEQUENCE and data.items else (data,)
+    return all(part is None or part.kind is Kind.NUMBER for part in parts)
 
 
 def faulty_creation(mix: Mix, origins: Origins) -> Create | None:

@@ -23,14 +23,125 @@ def test_a_helper_with_a_device_at_hand_is_reported_where_it_creates() -> None:
     )
 
 
-def test_what_the_callers_have_is_only_possible_where_nothing_speaks_of_devices() -> None:
+def test_a_function_offered_to_callers_is_taken_to_get_tensors_of_any_device() -> None:
+    expect(
+        """
+        import torch
+        def split(fixed: torch.Tensor, n):
+            return fixed[torch.isin(fixed, torch.arange(n))]  # <-
+        def pad(rows: torch.Tensor, n):
+            return torch.cat([rows, torch.tensor([0.0, 1.0])])  # <-
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "from torch.utils.data import Dataset",
+        "import cv2",
+        "print(split(torch.ones(3), 2))",
+        "for i in range(3): split(torch.ones(3), i)",
+    ],
+)
+def test_what_the_callers_have_is_only_possible_where_the_host_is_at_work(around: str) -> None:
+    code = f"""
+        import torch
+        def split(fixed: torch.Tensor, n):
+            return fixed[torch.isin(fixed, torch.arange(n))]
+        {around}
+        """
+    assert not findings(code, CODE)
+    assert findings(code, CODE, confidence=Confidence.POSSIBLE)
+
+
+def test_what_is_made_of_data_may_meet_data() -> None:
+    code = """
+        import torch
+        def split(fixed: torch.Tensor, rows):
+            return fixed[torch.isin(fixed, torch.tensor([len(r) for r in rows]))]
+        """
+    assert not findings(code, CODE)
+
+
+@pytest.mark.parametrize("path", ["src/datasets/parts.py", "pkg/dataio/parts.py", "examples/parts.py"])
+def test_files_that_prepare_data_or_show_something_are_of_the_host(path: str) -> None:
     code = """
         import torch
         def split(fixed: torch.Tensor, n):
             return fixed[torch.isin(fixed, torch.arange(n))]
         """
+    assert not findings(code, CODE, path=path)
+
+
+@pytest.mark.parametrize("name", ["ComputeLoss", "FocalLoss", "SetCriterion", "LossComputation"])
+def test_a_class_that_computes_a_loss_gets_what_a_model_gave(name: str) -> None:
+    expect(
+        f"""
+        import torch
+        class {name}:
+            def __call__(self, outputs, labels):
+                target = torch.from_numpy(labels)  # <-
+                return torch.nn.functional.l1_loss(outputs, target)
+        """,
+        CODE,
+    )
+
+
+def test_a_class_that_keeps_a_device_computes_on_it() -> None:
+    expect(
+        """
+        import torch
+        class Planner:
+            def __init__(self, horizon, device):
+                self.horizon, self.device = horizon, device
+            def line(self, start: torch.Tensor):
+                return torch.cat([start, torch.zeros(start.shape[0], 1)], dim=1)  # <-
+        """,
+        CODE,
+    )
+
+
+def test_a_class_that_reads_data_is_of_the_host_all_the_same() -> None:
+    code = """
+        import torch
+        class RowReader:
+            def __init__(self, device):
+                self.device = device
+            def line(self, start: torch.Tensor):
+                return torch.cat([start, torch.zeros(start.shape[0], 1)], dim=1)
+        """
     assert not findings(code, CODE)
-    assert findings(code, CODE, confidence=Confidence.POSSIBLE)
+
+
+def test_a_function_that_tells_one_tensor_its_device_is_written_for_devices() -> None:
+    expect(
+        """
+        import torch
+        import cv2
+        from settings import device
+        def grid(points: torch.Tensor, n):
+            out = torch.zeros(n, 2, device=device)
+            return out, points + torch.arange(n)  # <-
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("constant", ["math.pi", "np.pi", "torch.pi", "np.inf"])
+def test_constants_of_libraries_are_numbers(constant: str) -> None:
+    expect(
+        f"""
+        import math
+        import numpy as np
+        import torch
+        def encode(v: torch.Tensor, m):
+            scale = 2 * {constant} * torch.arange(m)  # <-
+            return scale * v.to(v.device)
+        """,
+        CODE,
+    )
 
 
 def test_a_caller_that_passes_an_accelerator_tensor_confirms() -> None:

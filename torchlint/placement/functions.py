@@ -209,6 +209,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
         converts=scene.converts,
         is_test=scene.is_test or (function.owner is not None and function.owner.is_test),
         device_aware=_is_device_aware(run, function),
+        offered=role == "function" and function.owner is None and not function.outer and run.usage.is_library(run.path),
     )
     if function.moment is not None:
         around = function.moment[0]
@@ -262,13 +263,29 @@ _PLACING = frozenset(
 )
 
 
+#: What classes are called whose instances compute a loss.
+_LOSS_CLASS = re.compile(r"Loss(?:es|Computation)?(?=$|[A-Z0-9_])|Criterion")
+
+
 def _is_device_aware(run: Interpreter, function: Function) -> bool:
-    if (function.owner is not None and function.owner.is_module) or run.usage.is_trained(function.node):
+    owner = function.owner
+    if (owner is not None and owner.is_module) or run.usage.is_trained(function.node):
         return True
+    if _places(run, function):
+        return True
+    if owner is None or owner.is_data or _DATA_CLASS.search(owner.name):
+        return False
+    return _LOSS_CLASS.search(owner.name) is not None or any(
+        _places(method.run, method) for cls in owner.lineage() for method in cls.methods.values()
+    )
+
+
+def _places(run: Interpreter, function: Function) -> bool:
+    """Whether a function itself reads or chooses devices."""
     if any("device" in p.name.value.lower() for p in all_parameters(function.node)):
         return True
     usage = run.usage.of(function.node)
-    return usage.moves or any(used & _PLACING for used in usage.attributes.values())
+    return usage.moves or usage.chooses or any(used & _PLACING for used in usage.attributes.values())
 
 
 def _result(run: Interpreter, function: Function, env: Env) -> Value:

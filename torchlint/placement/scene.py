@@ -30,8 +30,9 @@ class Scene(NamedTuple):
         of one;
         default_device: the code set one.
     device_aware: the function reads or chooses devices, or code that trains reaches it, so that it is written for
-        tensors on any device. host_only: the file trains and never speaks of a device. converts: the
-        file's name says that it converts checkpoints.
+        tensors on any device. offered: a plain function of a file that only defines what others call, and that
+        reads no data of the host: whoever has tensors calls it. host_only: the file trains and never speaks of a
+        device. converts: the file's name says that it converts checkpoints.
     caught: inside a `try` whose handlers go on. expects_error: what stands here is there to fail (`with
         pytest.raises(…)`).
     """
@@ -51,6 +52,7 @@ class Scene(NamedTuple):
     default_device: bool = False
     is_test: bool = False
     device_aware: bool = False
+    offered: bool = False
     host_only: bool = False
     converts: bool = False
     expects_error: bool = False
