@@ -209,7 +209,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
         converts=scene.converts,
         is_test=scene.is_test or (function.owner is not None and function.owner.is_test),
         device_aware=_is_device_aware(run, function),
-        offered=role == "function" and function.owner is None and not function.outer and run.usage.is_library(run.path),
+        offered=role == "function" and function.owner is None and not function.outer and run.offers,
     )
     if function.moment is not None:
         around = function.moment[0]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from torchlint.placement.events import Backward, Event, Move, Sync, Use
+from torchlint.placement.offering import offers_functions
 from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import dotted
 from torchlint.placement.timeline import Timeline, on_accelerator
@@ -147,6 +148,8 @@ class Interpreter:
             host_only=self.usage.is_host_only,
             converts=re.search(r"(?:^|[/\\])(?:convert|export)[^/\\]*\.py$", path) is not None,
         )
+        #: Whether the file only defines what others call.
+        self.offers = offers_functions(module, path)
         self.functions: list[Function] = []
         self.classes: list[Class] = []
         self.events: dict[tuple[Any, ...], Event] = {}

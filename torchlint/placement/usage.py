@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import libcst as cst
@@ -36,15 +35,6 @@ _STEP_CALL = re.compile(
     r"^_?(?:train|training|fit|optimi[sz]e)_(?:step|batch|iter|iteration|one_step|one_batch|one_iter|minibatch)$"
     r"|^(?:train_on_batch|optimize_parameters|forward_backward|forward_backward_step)$"
 )
-#: Modules whose users read files, pictures, sound or tables, or are run by people.
-_OF_THE_HOST = frozenset(
-    "PIL cv2 skimage imageio matplotlib pandas csv json pickle h5py lmdb soundfile librosa glob argparse tqdm wandb"
-    " sklearn nltk spacy datasets torch.utils.data torchvision.datasets torchvision.transforms".split()
-)
-#: Words in the path of files that prepare data, or show how something is done.
-_HOST_PATH = re.compile(
-    r"data|prepro|transforms|triples|collat|sampl|loader|example|tutorial|demo|script|tool|bench|notebook"
-)
 #: Methods of so many things that the name alone does not say which one is called.
 _COMMON_NAMES = frozenset("update step run forward add call apply process fit append log write reset".split())
 
@@ -69,15 +59,9 @@ class Usage:
     """
 
     __slots__ = (
-<<<<<<< HEAD
-        "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "containers",
+        "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "chooses", "containers",
         "counters", "elements", "given", "indexed", "is_generator", "iterated", "loads", "moves", "parameters",
         "self_assigned", "siblings", "through", "torch_arguments", "trains", "tuples", "unpacked",
-=======
-        "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "chooses", "containers",
-        "counters", "elements", "given", "indexed", "is_generator", "iterated", "loads", "moves", "self_assigned",
-        "torch_arguments", "trains", "unpacked",
->>>>>>> 1bced6e (Library functions, classes of losses and classes that keep a device are written for tensors of any device)
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -139,14 +123,9 @@ class FileUsage:
     scopes: by id of the FunctionDef, 0 for the module. hot: ids of loops that hold a backward of their own, or call
     a function of the file that does. called_in_loops: the last names of functions called in loops.
     parts_loops: ids of loops over the parts of a model. named: the ids of the functions of each name.
-<<<<<<< HEAD
     small_loops: ids of loops over a few things at hand, such as the losses of one step.
     libraries: the packages that the file imports from.
     mentions: attributes that are read of anything. lengths: names by which sequences are packed, as they are.
-=======
-    small_loops: ids of loops over a few things at hand, such as the losses of one step. imported: the modules that
-    statements outside of functions import. runs: such a statement calls something for its effect, or loops.
->>>>>>> 1bced6e (Library functions, classes of losses and classes that keep a device are written for tensors of any device)
     """
 
     def __init__(self, module: cst.Module) -> None:
@@ -161,12 +140,7 @@ class FileUsage:
         self.torch_names: set[str] = {"torch"}
         self.sets_default_device = False
         self.star_imports = False
-<<<<<<< HEAD
         self.libraries: set[str] = set()
-=======
-        self.imported: set[str] = set()
-        self.runs = False
->>>>>>> 1bced6e (Library functions, classes of losses and classes that keep a device are written for tensors of any device)
         self.mentions: set[str] = set()
         self.lengths: set[str] = set()
         self.named: defaultdict[str, list[int]] = defaultdict(list)
@@ -180,7 +154,6 @@ class FileUsage:
         self._trained = self._setup = None
         for statement in module.body:
             self._scan(statement, self.scopes[0], None)
-            self.runs = self.runs or _runs(statement)
         for name, loop in self._calls_in_loops:
             self.called_in_loops.add(name)
             if name in self._steps or (name not in self.named and _STEP_CALL.search(name)):
@@ -238,13 +211,6 @@ class FileUsage:
         """Whether the file trains a model and nothing in it speaks of a device."""
         return any(usage.trains for usage in self.scopes.values()) and self.mentions.isdisjoint(_OF_DEVICES)
 
-    def is_library(self, path: str) -> bool:
-        """Whether the file only defines what others call, and nothing in it speaks of data that the host reads."""
-        near = "/".join(path.lower().replace("\\", "/").split("/")[-4:])
-        if self.runs or _HOST_PATH.search(near):
-            return False
-        return not any(name in _OF_THE_HOST or name.split(".")[0] in _OF_THE_HOST for name in self.imported)
-
     def _scan(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
         reader = _READERS[type(node)]
         if reader is not None:
@@ -269,8 +235,6 @@ class FileUsage:
                     reader(self, child, scope, loop)
 
     def _import(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
-        if scope is self.scopes[0]:
-            self.imported.update(_imported(node))
         if type(node) is cst.Import:
             for alias in node.names:
                 library = (dotted(alias.name) or "").split(".")[0]
@@ -334,13 +298,10 @@ class FileUsage:
         packs = name is not None and name.rpartition(".")[2] == "pack_padded_sequence"
         for position, arg in enumerate(node.args):
             value = arg.value
-<<<<<<< HEAD
             if packs and type(value) is cst.Name and _is_lengths(arg, position):
                 self.lengths.add(value.value)
-=======
             if arg.keyword is not None and arg.keyword.value == "device":
                 scope.chooses = scope.chooses or type(value) in (cst.Name, cst.Attribute)
->>>>>>> 1bced6e (Library functions, classes of losses and classes that keep a device are written for tensors of any device)
             if type(value) is cst.Name and arg.keyword is None and not arg.star:
                 scope.given.add(value.value)
             if arg.star == "**":
@@ -516,24 +477,6 @@ class FileUsage:
     def _yield(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
         scope.is_generator = True
         self._below(node, scope, loop)
-
-
-def _imported(node: cst.CSTNode) -> Iterator[str]:
-    """The modules that an import names, and the names that it takes from one, in full."""
-    if type(node) is cst.Import:
-        yield from (dotted(alias.name) or "" for alias in node.names)
-    elif type(node) is cst.ImportFrom and node.module is not None and not node.relative:
-        module = dotted(node.module) or ""
-        yield module
-        if not isinstance(node.names, cst.ImportStar):
-            yield from (f"{module}.{dotted(alias.name)}" for alias in node.names)
-
-
-def _runs(statement: cst.CSTNode) -> bool:
-    """Whether a statement of a module does something, rather than define or import."""
-    if type(statement) is cst.SimpleStatementLine:
-        return any(type(s) is cst.Expr and type(s.value) is cst.Call for s in statement.body)
-    return type(statement) in (cst.For, cst.While, cst.With)
 
 
 def _is_small(iterable: cst.BaseExpression) -> bool:
