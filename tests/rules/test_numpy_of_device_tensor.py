@@ -130,3 +130,19 @@ print(y.numpy())  # <-
 """,
         CODE,
     )
+
+
+def test_where_a_constructor_was_told_to_put_something_others_do_not_know() -> None:
+    expect(
+        """
+        import torch
+        class Table:
+            def __init__(self, n, device=None):
+                self.colors = torch.ones(n, device=device)
+            def shown(self):
+                return self.colors.numpy()  # <-
+        def show(x: torch.Tensor):
+            return (x.cpu() + Table(3).colors).numpy()
+        """,
+        CODE,
+    )

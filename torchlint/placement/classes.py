@@ -217,6 +217,24 @@ def class_attribute(run: Interpreter, cls: Class, name: str) -> Value:
 
 def instance_attribute(run: Interpreter, base: Value, name: str, node: cst.Attribute) -> Value | None:
     """`instance.name`, from what all methods assign; None where the class does not know it."""
+    value = _attribute(run, base, name, node)
+    if value is None or (type(node.value) is cst.Name and node.value.value == run.frame.self_name):
+        return value
+    given = {p for c in base.ref.lineage() if "__init__" in c.methods for p in c.methods["__init__"].parameters}
+    return _without_names(value, given)
+
+
+def _without_names(value: Value, names: set[str], depth: int = 0) -> Value:
+    """A value as others see it: on which device a parameter of the constructor was, they don't know."""
+    kept = tuple(p for p in value.places if not (p.place.is_named and p.place.name in names))
+    if depth < 2 and value.element is not None:
+        value = value.but(element=_without_names(value.element, names, depth + 1))
+    if depth < 2 and value.items is not None:
+        value = value.but(items=tuple(_without_names(i, names, depth + 1) for i in value.items))
+    return value if len(kept) == len(value.places) else value.at(kept)
+
+
+def _attribute(run: Interpreter, base: Value, name: str, node: cst.Attribute) -> Value | None:
     cls: Class = base.ref
     method = cls.method(name)
     if method is not None and name not in cls.attributes:
