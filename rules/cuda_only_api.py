@@ -75,7 +75,9 @@ class CudaOnlyApi(DeviceNames):
             if known is not None and known.replacement is not None and known.since is not None:
                 version = ".".join(map(str, known.since))
                 message += f"; `{known.replacement}` (torch {version}) is portable"
-            confidence = Confidence.POSSIBLE if named.scene.function in driving else Confidence.LIKELY
+            # A program that tells about its GPU on the way is one for a GPU.
+            tells = named.scene.function is None and _last(named) in _TELLING
+            confidence = Confidence.POSSIBLE if tells or named.scene.function in driving else Confidence.LIKELY
             yield self.finding(named, message, confidence=confidence, cause=self.context.module)
 
 
@@ -83,6 +85,8 @@ def _last(named: DeviceName) -> str:
     return named.api.rsplit(".", 1)[-1]
 
 
+#: What is asked of a device in order to be shown.
+_TELLING = frozenset("get_device_properties get_device_name get_device_capability mem_get_info memory_summary".split())
 #: What code asks of a device in passing.
 _COMMON = frozenset(
     "synchronize current_device device get_device_name get_device_properties get_device_capability set_device"

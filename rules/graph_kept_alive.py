@@ -17,7 +17,8 @@ class GraphKeptAlive(Rule):
     What it does
         Finds losses that a training step adds to a sum, appends to a list or hands to a meter which does so,
         without cutting them off the autograd graph, and Modules that add what `forward` computes to their own state.
-        Silent where backward runs on the sum itself, and where the sum begins anew in every step.
+        Silent where backward runs on the sum itself, and where the sum begins anew in every step;
+        `possible` where the loop sets it anew now and then.
 
     Why it matters
         A tensor that requires grad refers to the graph that computed it. A sum over an epoch refers to the graphs
@@ -66,7 +67,9 @@ class GraphKeptAlive(Rule):
         message = f"`{kept.into}` keeps `{source}` with its autograd graph, so that no step's graph is freed"
         if kept.how == "state":
             message = f"`{kept.into}` keeps the graph of `{source}`, and with it those of all steps before"
-        sure = weakest(Confidence.LIKELY, confidence_of(kept.value.certainty))
+        # A sum that begins anew now and then holds a few graphs, for a while.
+        most = Confidence.POSSIBLE if kept.renewed else Confidence.LIKELY
+        sure = weakest(most, confidence_of(kept.value.certainty))
         yield self.finding(kept, message, confidence=sure, fix=self._fix(kept.kept, source))
 
     def _fix(self, kept: cst.BaseExpression, source: str) -> NodeFix | None:

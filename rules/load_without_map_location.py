@@ -14,7 +14,8 @@ class LoadWithoutMapLocation(Rule):
     """A checkpoint is read without `map_location`.
 
     What it does
-        Finds `torch.load` (and the helpers of `torch.hub` around it) without `map_location`.
+        Finds `torch.load` (and the helpers of `torch.hub` around it) without `map_location`. Silent where a scheduler
+        or a GradScaler takes what is read: their state is numbers.
 
     Why it matters
         Tensors go back to the device that they were saved from: reading fails where there is none, and fills the
@@ -75,6 +76,8 @@ class LoadWithoutMapLocation(Rule):
     def finish(self) -> Iterator[Report]:
         saved_from_cpu = bool(self._saved) and (self._offloads or any(map(self._is_from_host, self._saved)))
         for load in self._unmapped:
+            if load.numbers:
+                continue
             if any(_is_of(save, load) and _is_alternative(save, load) for save in self._saved):
                 continue  # a cache: what isn't there yet is made and saved, by the same code on the same machine
             device = load.at_hand or '"cpu"'

@@ -74,7 +74,10 @@ class MovedParameter(Rule):
         value = move.value
         if not move.moves_device or "leaf" not in value.facts or value.kind is not Kind.TENSOR:
             return
-        if isinstance(move.receiver, cst.Call) and not any(p.place.is_host for p in move.target):
+        there = {p.place for p in move.target}
+        if value.places and {p.place for p in value.places} <= there:
+            return  # to where it is: `to` gives back the leaf itself
+        if isinstance(move.receiver, cst.Call) and not any(place.is_host for place in there):
             self._moves[move.node] = move
 
     def on_attribute(self, attribute: Attribute) -> Iterator[Report]:

@@ -72,6 +72,9 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
         return Confidence.POSSIBLE
     if host.through is not None and (_is_placeholder(host, origins) or _has_no_forward(scene)):
         return Confidence.POSSIBLE
+    create = origins.created.get(host.origin) if host.origin is not None else None
+    if create is not None and is_empty(create) and mix.api not in _JOINS:
+        return Confidence.POSSIBLE  # a stand-in, which no operation but a join has any use for
     move = origins.moved.get(host.origin) if host.origin is not None else None
     if move is not None and other.place.where not in (Where.NAMED, Where.DEFAULT):
         left = {p.place for p in move.value.places} if move.scene.function is scene.function else ()
@@ -108,6 +111,9 @@ def _has_no_forward(scene: Scene) -> bool:
     known = all(b.ref is not None or b.name == "torch.nn.Module" for c in owner.lineage() for b in c.bases)  # type: ignore[attr-defined]
     return known and owner.method("forward") is None  # type: ignore[attr-defined]
 
+
+#: Operations that take a tensor without elements as well.
+_JOINS = frozenset("cat concat concatenate stack vstack hstack dstack masked index masked_assignment".split())
 
 #: What puts a tensor on the CPU because it is told to.
 _SENDING = frozenset("to cpu copy_ type device cuda".split())

@@ -216,6 +216,8 @@ def _comparison_tests(
     if "training" in values[0].tests and operators[0] in (cst.Is, cst.Equal):
         holds = dotted(node.comparisons[0].comparator) == "True"
         return values[0].tests if holds else negated(values[0].tests)
+    if len(values) == 2 and operators[0] is cst.Is and dotted(node.comparisons[0].comparator) == "True":
+        tests |= tests_of(node.left, values[0])
     for value in values:
         if "modulo" not in value.facts:
             tests |= value.tests

@@ -79,11 +79,13 @@ def world_of(tests: frozenset[str], *, taken: bool) -> str:
 def drop_placeholders(node: cst.If, taken: Env, skipped: Env) -> None:
     """In a loop, what one branch sets and the other one adds to held a mere stand-in before: it is never added to.
 
-    `if first: total = x` … `else: total = torch.cat([total, x])`
+    `if first: total = x` … `else: total = torch.cat([total, x])`, or the other way round, with an `elif`
     """
-    assert isinstance(node.orelse, cst.Else)
-    for setting, other in ((node.body, skipped), (node.orelse.body, taken)):
-        reading = node.orelse.body if other is skipped else node.body
+    assert node.orelse is not None
+    sides = [(node.orelse.body, node.body, taken)]
+    if isinstance(node.orelse, cst.Else):
+        sides.append((node.body, node.orelse.body, skipped))
+    for setting, reading, other in sides:
         names = _set_anew(setting)
         if not names:
             continue

@@ -153,7 +153,9 @@ def project_call(
         run.frame.function.moves_values |= bool(function.helper)
     _kept(run, function, node, arguments)
     if function.run is run or function.run.project is run.project:
-        _after_effects(run, function, arguments, env)
+        moved = _after_effects(run, function, arguments, env)
+        if result.kind is Kind.MODULE and any(result.places == m.places for m in moved):
+            return result.at(())
     return result
 
 
@@ -168,16 +170,31 @@ def _kept(run: Interpreter, function: Function, node: cst.Call, arguments: Argum
             keep(run, node, operand.node, operand.value, f"{function.name}()", into)
 
 
-def _after_effects(run: Interpreter, function: Function, arguments: Arguments, env: Env) -> None:
-    """A function that moves a Module it is given moves the caller's."""
-    if not function.moved:
-        return
-    for position, operand in enumerate(arguments.operands()):
-        if position < len(function.parameters) and function.parameters[position] in function.moved:
+def _after_effects(run: Interpreter, function: Function, arguments: Arguments, env: Env) -> list[Value]:
+    """A function that moves a Module it is given moves the caller's; returns those that it moves."""
+    names = function.moved | function.moved_if_module
+    given = [*zip(function.parameters, arguments.operands()), *arguments.named.items()] if names else []
+    moved = []
+    for parameter, operand in given:
+        if parameter in names and operand.value.kind in (Kind.MODULE, Kind.UNKNOWN):
+            _note_moved_by_caller(run, function, parameter, operand.value)
+        if parameter in names and operand.value.kind is Kind.MODULE:
+            moved.append(operand.value)
             name = dotted(operand.node) if isinstance(operand.node, cst.BaseExpression) else None
-            if operand.value.kind is Kind.MODULE and name is not None:
+            if name is not None:
                 _escapes(run, operand, env)
                 env[name] = operand.value.at(())
+    return moved
+
+
+def _note_moved_by_caller(run: Interpreter, function: Function, parameter: str, value: Value) -> None:
+    """What a function hands on to one that moves it, it moves."""
+    around = run.frame.function
+    if around is None or around is function:
+        return
+    sure = parameter in function.moved or value.kind is Kind.MODULE
+    moved = around.moved if sure else around.moved_if_module
+    moved.update(p.place.name for p in value.places if p.place.where is Where.OF_CALLER)
 
 
 def _instantiate(run: Interpreter, cls: Class, node: cst.Call, arguments: Arguments, env: Env) -> Value:

@@ -130,8 +130,9 @@ def assign_attribute(
     if owner.is_module and name in owner.registered and value.kind is Kind.TENSOR and "parameter" not in value.facts:
         # A registered buffer stays one; the new tensor is where the code put it until the module moves.
         value = value.but(facts=value.facts | {"buffer"})
-    old = owner.attributes.get(name)
-    owner.attributes[name] = value if old is None else join(old, value)
+    before = _left_by_others(run, owner, name, method)
+    kept = owner.attributes[name] = value if before is None else join(before, value)
+    owner.rebound[name, method] = before, kept
     owner.assigned_in[name].add(method)
     if value.kind is not Kind.NONE and not value.on_host:
         owner.unsure.add(name)
@@ -139,7 +140,19 @@ def assign_attribute(
     if owner.is_module or value.kind is Kind.TENSOR:
         run.emit(Attribute(target, run.scene, owner, name, value, "assign", source, run.frame.statement))
     if owner.is_module and name in owner.registered and not _is_being_built(run, owner):
-        env[f"{run.frame.self_name}.{name}"] = _registered_value(owner, value)
+        # What came from the caller is there until the module moves; of other things that is not as plain.
+        given = value.kind is Kind.TENSOR and all(p.place.where is Where.OF_CALLER for p in value.places)
+        env[f"{run.frame.self_name}.{name}"] = (
+            value if given and value.places else _registered_value(owner, value)
+        )
+
+
+def _left_by_others(run: Interpreter, owner: Class, name: str, method: str) -> Value | None:
+    """What an attribute may hold beside what is assigned: what the same method gave it before is gone for good."""
+    now = owner.attributes.get(name)
+    before, after = owner.rebound.get((name, method), (None, None))
+    overwrites = now is not None and now is after and not run.scene.conditions and not run.scene.loops
+    return before if overwrites else now
 
 
 def _registers(value: Value) -> bool:
@@ -420,7 +433,7 @@ def instantiate(run: Interpreter, cls: Class, node: cst.Call, bound: dict[str, V
     elif not run.has_default_device and not any(v.kind is Kind.DEVICE for v in bound.values()):
         places = (Alternative(HOST, None, node),)
     start_analysis(cls)
-    if _places_itself(cls) or not holds_state(cls):
+    if _places_itself(cls) or not holds_state(cls) or _is_given_state(cls):
         places = ()
     return Value(Kind.MODULE, places, ref=cls)
 
@@ -441,6 +454,17 @@ def holds_state(cls: Class, depth: int = 0) -> bool:
                     if holds_state(value.ref, depth + 1):
                         return True
                 elif "state" in value.facts:
+                    return True
+    return False
+
+
+def _is_given_state(cls: Class) -> bool:
+    """Whether a Module registers a tensor that its constructor was given, so that it is where that is."""
+    for known in cls.lineage():
+        for name in known.registered:
+            value = known.attributes.get(name)
+            if value is not None and value.kind is not Kind.MODULE and not value.on_host:
+                if any(p.place.where is Where.OF_CALLER for p in value.places):
                     return True
     return False
 

@@ -41,15 +41,16 @@ class Function:
     changes: whether it may change anything at all that outlives it, or hands values to what nobody knows.
     moves_values: whether it moves something that is no Module and uses the copy. rebinds: whether it binds a parameter
     to its moved copy, and reads that no more. helper: see `helper_style`.
-    keeps: parameters added to an attribute of `self`.
+    keeps: parameters added to an attribute of `self`. moved_if_module: parameters of unknown kind that it moves and
+    whose moved copy it drops, which is right for a Module alone.
     works, waits: whether it gives work to the device, and whether it may wait for it.
     defaults: the values of the parameters that have one. calls: what each call met so far passed, by parameter.
     """
 
     __slots__ = (
         "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "kinds", "mixes",
-        "moment", "moved", "moves_values", "node", "outer", "owner", "parameters", "rebinds", "result", "returns",
-        "run", "state", "waits", "works", "writes", "yields",
+        "moment", "moved", "moved_if_module", "moves_values", "node", "outer", "owner", "parameters", "rebinds",
+        "result", "returns", "run", "state", "waits", "works", "writes", "yields",
     )  # fmt: skip
 
     def __init__(self, node: cst.FunctionDef, run: Interpreter, outer: tuple[Env, ...], owner: Class | None) -> None:
@@ -68,6 +69,7 @@ class Function:
         self.mixes: dict[tuple[Joined, Joined], Joining] = {}
         self.kinds: dict[str, Kind] = {}
         self.moved: set[str] = set()
+        self.moved_if_module: set[str] = set()
         self.keeps: set[str] = set()
         self.works = False
         self.waits = False
@@ -102,7 +104,8 @@ class Class:
 
     __slots__ = (
         "_is_module", "_lineage", "assigned_in", "attributes", "bases", "class_env", "guards", "heirs",
-        "kind_names", "looks_like_module", "methods", "node", "registered", "run", "state", "targets", "unsure",
+        "kind_names", "looks_like_module", "methods", "node", "rebound", "registered", "run", "state",
+        "targets", "unsure",
     )  # fmt: skip
 
     def __init__(self, node: cst.ClassDef, run: Interpreter, bases: list[Value]) -> None:
@@ -114,6 +117,8 @@ class Class:
         self.assigned_in: defaultdict[str, set[str]] = defaultdict(set)
         #: The target of the first assignment to each attribute.
         self.targets: dict[str, cst.CSTNode] = {}
+        #: What each attribute held before and after the assignments of a method that ran to its end, by both names.
+        self.rebound: dict[tuple[str, str], tuple[Value | None, Value]] = {}
         #: Attributes that some assignment puts elsewhere than on the host, or nobody knows where.
         self.unsure: set[str] = set()
         self.class_env: Env = {}

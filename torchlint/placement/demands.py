@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from torchlint.placement.events import Demand
@@ -34,6 +36,30 @@ def note_import(run: Interpreter, node: cst.CSTNode, name: str) -> None:
     first, last = name.partition(".")[0], name.rpartition(".")[2]
     if first in _CUDA_LIBRARIES or last in _CUDA_CLASSES or name.startswith(_EXTENSIONS):
         run.emit(Demand(node, run.scene, "import"))
+
+
+#: What a text says that tells its readers to have a GPU.
+_FOR_CUDA = re.compile(
+    r"\b(?:needs?|requires?|required|requiring|intended for|meant for|made for|only (?:works|runs) (?:on|with))\b"
+    r"[^.\n]{0,40}\b(?:GPUs?|CUDA|NVIDIA)\b",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(r"(?:\bno|not|n't|without|optional\w*)\W+(?:\w+\W+)?$", re.IGNORECASE)
+
+
+def note_text(run: Interpreter, node: cst.Expr) -> None:
+    """The module's docstring, or what is printed where there is no CUDA, says that the code is for CUDA."""
+    value = node.value
+    if run.frame.function is None and isinstance(value, cst.SimpleString):
+        said = [value]
+    elif type(value) is cst.Call and "no-accelerator" in run.scene.tests:
+        said = [a.value for a in value.args if isinstance(a.value, cst.SimpleString)]
+    else:
+        return
+    for text in said:
+        found = _FOR_CUDA.search(text.value)
+        if found is not None and _DENIED.search(text.value[: found.start()]) is None:
+            run.emit(Demand(node, run.scene, "said"))
 
 
 def imports_torch(name: str) -> bool:

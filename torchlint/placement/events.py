@@ -197,7 +197,8 @@ class DeviceName(Event):
 class Demand(Event):
     """The code as a whole is for accelerators of one vendor: it stops, or can't be imported, where there is none.
 
-    why: `exit` (it raises or leaves if none is available), `import` (of a library that needs it), `nccl`.
+    why: `exit` (it raises or leaves if none is available), `import` (of a library that needs it), `nccl`,
+    `said` (in words to its users).
     """
 
     why: str
@@ -221,6 +222,7 @@ class Load(Event):
 
     mapped: whether map_location is given. what: what is read, as far as words go (the path's expression).
     into: what the result is bound to or passed to, in words. at_hand: an expression for a device that the code has.
+    numbers: what is read holds no tensors.
     """
 
     api: str
@@ -228,6 +230,7 @@ class Load(Event):
     what: str = ""
     at_hand: str = ""
     into: str = ""
+    numbers: bool = False
 
 
 @dataclass(slots=True)
@@ -450,12 +453,14 @@ class Accumulate(Event):
     """A value that still holds its graph is kept across steps.
 
     how: `+=`, `append`, `update()`, …. into: the name of what keeps it. kept: the expression whose value it is.
+    renewed: what keeps it begins anew now and then, within the loop.
     """
 
     value: Value
     how: str
     into: str
     kept: cst.BaseExpression
+    renewed: bool = False
 
 
 @dataclass(slots=True)

@@ -160,6 +160,20 @@ def given_as_tensor(name: str, usage: Usage) -> bool:
     )
 
 
+def given_as_number(name: str, usage: Usage) -> bool:
+    """Whether `name` says how many elements a factory of torch shall make: `torch.arange(n)`, `torch.zeros(n, 2)`."""
+    if usage.attributes.get(name) or name in usage.called or name in usage.indexed:
+        return False
+    return any(
+        function.rpartition(".")[2] in _COUNTING and not listed
+        for given, function, _, listed in usage.torch_arguments
+        if given == name
+    )
+
+
+_COUNTING = frozenset("arange zeros ones empty eye rand randn randperm".split())
+
+
 #: Parameters that torch's schemas call tensors and that take a number as well.
 _NUMBERS_TOO = frozenset(["other", "start", "end", "exponent", "min", "max", "value", "std", "mean"])
 
@@ -283,6 +297,8 @@ def from_annotation(node: cst.BaseExpression, run: Interpreter, places: tuple[Al
         return Value(Kind.MODULE, places)
     if last == "DataLoader":
         return Value(Kind.LOADER)
+    if qualified.startswith("torch.optim.lr_scheduler."):
+        return Value(Kind.SCHEDULER)
     if last == "Optimizer" or qualified.startswith("torch.optim."):
         return Value(Kind.OPTIMIZER)
     if last == "GradScaler":

@@ -9,10 +9,10 @@ import libcst as cst
 
 from torchlint.placement.events import Accumulate
 from torchlint.placement.syntax import assigned_names, children, descendants, dotted, statements
-from torchlint.placement.values import Kind, Value, Where
+from torchlint.placement.values import UNKNOWN, Kind, Value, Where
 
 if TYPE_CHECKING:
-    from torchlint.placement.interpreter import Interpreter
+    from torchlint.placement.interpreter import Env, Interpreter
 
 #: Methods whose result hangs on the graph of what they are called on.
 _PASSING = frozenset(
@@ -80,10 +80,10 @@ def keep(
         return
     around = backwards(run, run.module) if "." in into else here
     if into not in around.sources:
-        run.emit(Accumulate(node, run.scene, value, how, into, kept))
+        run.emit(Accumulate(node, run.scene, value, how, into, kept, _is_renewed(loop, into)))
 
 
-def keep_sum(run: Interpreter, node: cst.Assign, value: Value) -> None:
+def keep_sum(run: Interpreter, node: cst.Assign, value: Value, env: Env) -> None:
     """`total = total + loss`, and `self.mean = 0.9 * self.mean + 0.1 * x.mean()`, which `forward` does once a step."""
     target = dotted(node.targets[0].target)
     if target is None or target not in _carriers(node.value):
@@ -91,11 +91,11 @@ def keep_sum(run: Interpreter, node: cst.Assign, value: Value) -> None:
     added = _beside(node.value, target)
     if added is not None:
         keep(run, node, added, value, "=", target)
-        keep_state(run, node, added, value, target)
+        keep_state(run, node, added, value, target, env)
 
 
 def keep_state(
-    run: Interpreter, node: cst.CSTNode, kept: cst.BaseExpression, value: Value, into: str
+    run: Interpreter, node: cst.CSTNode, kept: cst.BaseExpression, value: Value, into: str, env: Env
 ) -> None:
     """A Module adds what it computes to its own state: tell it where the graph of every step hangs on it."""
     function, scene = run.frame.function, run.scene
@@ -104,10 +104,16 @@ def keep_state(
     own = f"{run.frame.self_name}."
     if function.owner is None or not into.startswith(own) or _is_bound_by(function.node.body, into):
         return
-    carriers = [name for name in _carriers(kept) if not name.startswith(own)]
-    grows = "grad" in value.facts or any(p.place.where is Where.OF_CALLER for p in value.places)
-    if carriers and grows and value.kind is Kind.TENSOR and "cut" not in value.facts:
+    carriers = [env.get(name, UNKNOWN) for name in _carriers(kept) if not name.startswith(own)]
+    if value.kind is Kind.TENSOR and "cut" not in value.facts and any(map(_may_hold_a_graph, carriers)):
         run.emit(Accumulate(node, scene, value, "state", into, kept))
+
+
+def _may_hold_a_graph(value: Value) -> bool:
+    """Whether a value is a tensor with a graph, or one of the caller's, who may train what it comes from."""
+    if value.kind is not Kind.TENSOR or "cut" in value.facts:
+        return False
+    return "grad" in value.facts or any(p.place.where is Where.OF_CALLER for p in value.places)
 
 
 def _beside(node: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
@@ -148,6 +154,18 @@ def _outlives(run: Interpreter, into: str, loop: cst.CSTNode | None) -> bool:
     if function is None or "." not in into:
         return function is not None and into in run.frame.global_names
     return not _is_bound_by(function.node.body, into)
+
+
+def _is_renewed(loop: cst.CSTNode | None, name: str) -> bool:
+    """Whether the loop sets `name` to a number or an empty list now and then, which frees what it held."""
+    if not isinstance(loop, cst.For | cst.While):
+        return False
+    return any(
+        isinstance(node, cst.Assign)
+        and any(dotted(t.target) == name for t in node.targets)
+        and name not in _names(node.value)
+        for node in descendants(loop.body)
+    )
 
 
 def _is_bound_by(body: cst.BaseSuite, name: str) -> bool:

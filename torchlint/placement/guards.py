@@ -31,6 +31,9 @@ _DEBUGGING = re.compile(
     r"|^(?:log|print|show|report|track)_(?:loss|losses|grads?|gradients?|norms?|stats|info|outputs?|metrics?|progress)$",
     re.IGNORECASE,
 )
+_ONCE = re.compile(
+    r"^(?:is_)?(?:init|initiali[sz]e|initiali[sz]ing|first_(?:step|iter|iteration|batch|run|time|call))$"
+)
 _COUNTER = re.compile(
     r"(?:^|_)(?:steps?|i|j|k|n|t|idx|index|iters?|iteration|it|ii|epoch|batch|batch_?i(?:dx)?|count(?:er)?|num|itr)$"
 )
@@ -46,6 +49,8 @@ def name_tests(text: str) -> frozenset[str]:
     last = text.rsplit(".", 1)[-1]
     if _NOW_AND_THEN.search(last):
         return _PERIODIC
+    if _ONCE.search(last):
+        return frozenset(["first"])
     return frozenset(["debug"]) if _DEBUGGING.search(last) else _NOTHING
 
 
@@ -68,10 +73,19 @@ def frequency_tests(
             return frozenset(["first"])
         if cst.In in operators:
             return _PERIODIC
+        if _is_of_the_first(node, names[0], operators):
+            return frozenset(["first"])
     if any(o in (cst.Equal, cst.GreaterThan, cst.GreaterThanEqual) for o in operators):
         if any(_NOW_AND_THEN.search(part) for name in names for part in name.split(".")):
             return _PERIODIC
     return _NOTHING
+
+
+def _is_of_the_first(node: cst.Comparison, name: str, operators: Sequence[Any]) -> bool:
+    """`step < 10`, `count <= 0`: the first few steps; an epoch has many steps."""
+    if len(operators) != 1 or operators[0] not in (cst.LessThan, cst.LessThanEqual):
+        return False
+    return bool(name) and "epoch" not in name and integer(node.comparisons[0].comparator) is not None
 
 
 def _orders(operator: Any) -> bool:

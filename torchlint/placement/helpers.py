@@ -25,6 +25,8 @@ def helper_style(function: Function) -> str:
         return "rebinds" if all(value.kind is Kind.NONE for _, value in function.returns) else ""
     if not function.moves_values or function.changes or function.generator or function.moved:
         return ""
+    if function.run.usage.of(function.node).trains:
+        return ""
     styles = {_style(function, node, value) for node, value in function.returns}
     if "other" in styles:
         return ""
@@ -38,7 +40,9 @@ def _style(function: Function, node: cst.CSTNode, value: Value) -> str:
         return "neutral"
     if type(returned) is cst.Name and returned.value == _receiver(function):
         return "other"
-    if "made" in value.facts or type(returned) is cst.Tuple or _makes_container(returned):
+    if type(returned) is cst.Tuple:
+        return "container" if any(map(_may_be_moved, value.items or ())) else "other"
+    if "made" in value.facts or _makes_container(returned):
         return "container"
     if "fresh" in value.facts:
         return "value"
@@ -48,6 +52,10 @@ def _style(function: Function, node: cst.CSTNode, value: Value) -> str:
     if value.kind is Kind.OBJECT and called and function.owner is not None and value.ref is function.owner:
         return "container"
     return "other"
+
+
+def _may_be_moved(value: Value) -> bool:
+    return "fresh" in value.facts or value.kind in (Kind.TENSOR, Kind.SEQUENCE, Kind.MAPPING)
 
 
 def _receiver(function: Function) -> str:

@@ -212,6 +212,7 @@ class Interpreter:
         if value.kind is not Kind.UNKNOWN:
             return value
         from torchlint.placement.evidence import (
+            given_as_number,
             given_as_tensor,
             goes_into_module,
             is_collated_tensor,
@@ -228,7 +229,8 @@ class Interpreter:
         if goes_into_module(name, usage, lambda called: self.held(called, env)):
             return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
         if kind is None:
-            return value
+            counts = given_as_number(name, usage) and not value.facts & {"computed", "grad", "perhaps"}
+            return Value(Kind.NUMBER, tests=value.tests) if counts else value
         facts = value.facts
         if kind is Kind.TENSOR and "collated" not in facts and kind_from_use(name, usage, parts=False) is None:
             if is_part_of_batch(name, usage) and name not in usage.through:

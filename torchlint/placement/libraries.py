@@ -39,6 +39,8 @@ _NUMPY_NUMBERS = frozenset(
     "mean sum max min std var median prod any all argmax argmin dot allclose array_equal count_nonzero"
     " percentile".split()
 )
+#: Parts of SciPy that take a function and numbers, and call `float` on those (scipy/integrate/_quadpack_py.py).
+_TAKES_NUMBERS = ("scipy.integrate.", "scipy.optimize.")
 _CLOCKS = frozenset(
     [
         "time.time",
@@ -175,6 +177,8 @@ def library_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     """A call of a library's function by qualified name; None where nothing is known of it."""
     root, _, rest = name.partition(".")
     last = name.rsplit(".", 1)[-1]
+    if name.startswith(_TAKES_NUMBERS):
+        return UNKNOWN
     if root in ("numpy", "scipy", "jax", "cupy"):
         return _numpy(run, rest, last, node, arguments)
     if root in ("math", "random", "statistics"):

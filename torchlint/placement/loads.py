@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from torchlint.placement.events import Load
 from torchlint.placement.interpreter import Interpreter
-from torchlint.placement.syntax import words
+from torchlint.placement.syntax import dotted, words
+from torchlint.placement.values import Certainty, Kind, Value
+
+#: What a scheduler of the learning rate and a GradScaler keep are numbers (torch/optim/lr_scheduler.py,
+#: torch/amp/grad_scaler.py: `state_dict`).
+_KEEPS_NUMBERS = re.compile(r"(?:sched(?:uler)?s?|scaler)$", re.IGNORECASE)
 
 
 def path_of(node: cst.CSTNode) -> str:
@@ -22,3 +29,18 @@ def note_loaded(run: Interpreter, node: cst.CSTNode, into: str) -> None:
         event = run.events.get((Load, node))
         if isinstance(event, Load):
             event.into = into
+
+
+def note_restored(run: Interpreter, receiver: Value, holder: cst.BaseExpression, state: cst.CSTNode) -> None:
+    """`holder.load_state_dict(state)`: where a scheduler or a scaler takes all that was read, it was numbers alone."""
+    named = _KEEPS_NUMBERS.search(dotted(holder) or "") is not None
+    unsure = receiver.kind not in (Kind.MODULE, Kind.OPTIMIZER) or receiver.certainty is not Certainty.KNOWN
+    if receiver.kind not in (Kind.SCHEDULER, Kind.SCALER) and not (named and unsure):
+        return
+    event = run.events.get((Load, state))
+    if event is None and (name := dotted(state)) is not None:
+        function = run.scene.function
+        read = [e for e in run.events.values() if isinstance(e, Load) and e.scene.function is function]
+        event = next((e for e in reversed(read) if e.into == name), None)
+    if isinstance(event, Load):
+        event.numbers = True

@@ -291,7 +291,7 @@ def as_tensor_if_moved(value: Value) -> Value:
     return value
 
 
-def augmented(run: Interpreter, node: cst.AugAssign, left: Value, right: Value) -> Value:
+def augmented(run: Interpreter, node: cst.AugAssign, left: Value, right: Value, env: Env) -> Value:
     """`left op= right`: in place for a tensor."""
     if left.kind is Kind.TENSOR:
         right = as_tensor_if_moved(right)
@@ -316,7 +316,7 @@ def augmented(run: Interpreter, node: cst.AugAssign, left: Value, right: Value) 
     if type(node.operator) is cst.AddAssign:
         target = node.target.value if type(node.target) is cst.Subscript else node.target
         keep(run, node, node.value, right, "+=", dotted(target) or "")
-        keep_state(run, node, node.value, right, dotted(target) or "")
+        keep_state(run, node, node.value, right, dotted(target) or "", env)
     return value
 
 
@@ -384,7 +384,7 @@ def _assign_in_dict(run: Interpreter, target: cst.Subscript, value: Value) -> No
 
 
 def _write_slice(run: Interpreter, target: cst.Subscript, base: Value, indices: Sequence[Value], value: Value) -> None:
-    masks = [i for i in indices if i.kind is Kind.TENSOR]
+    masks = [i for i in indices if i.kind is Kind.TENSOR and not _picks_one(i)]
     if masks:
         check_index(run, target, base, masks)
     if value.kind is not Kind.TENSOR:
@@ -394,6 +394,14 @@ def _write_slice(run: Interpreter, target: cst.Subscript, base: Value, indices: 
         mix(run, target, "masked assignment", [written, Operand(target, value)], in_place=True)
     elif base.on_host and value.places and not value.may_be_on_host:
         emit_sync(run, target, "slice assignment", value, hidden=True)
+
+
+def _picks_one(index: Value) -> bool:
+    """Whether an index is a 0-dim integer, read like a number: what is written then is copied, wherever it is.
+
+    A source: torch/csrc/autograd/python_variable_indexing.cpp, `applySlicing`.
+    """
+    return bool(index.places) and all(p.rank == 0 for p in index.places) and "mask" not in index.facts
 
 
 def check_index(run: Interpreter, node: cst.Subscript, base: Value, indices: Sequence[Value]) -> None:

@@ -21,6 +21,7 @@ from torchlint.placement.demands import (
     leaves_program,
     note_demand,
     note_import,
+    note_text,
 )
 from torchlint.placement.discards import mark_dropped, mark_dropped_elements, mark_loop_variable, mark_unread
 from torchlint.placement.events import Autocast, Demand, Return
@@ -44,6 +45,7 @@ from torchlint.placement.loads import note_loaded
 from torchlint.placement.operations import augmented
 from torchlint.placement.rounds import Carried, carried
 from torchlint.placement.scene import Scene
+from torchlint.placement.syncs import demand_compared, ends_loop
 from torchlint.placement.syntax import descendants, dotted, mentions, words
 from torchlint.placement.values import (
     NO_FACTS,
@@ -64,6 +66,7 @@ __all__ = ["bind"]
 @statement(cst.Expr)
 def expr(run: Interpreter, node: cst.Expr, env: Env) -> Outcome | None:
     value = node.value
+    note_text(run, node)
     row = value if type(value) is cst.Tuple else None
     parts = [e.value for e in row.elements] if row is not None else [value]
     for part in parts:
@@ -100,7 +103,7 @@ def assign(run: Interpreter, node: cst.Assign, env: Env) -> Outcome | None:
     if run.scene.no_grad and "grad" in value.facts and value.kind in (Kind.TENSOR, Kind.UNKNOWN):
         value = value.but(facts=value.facts - {"grad"} | {"cut"})
     if len(node.targets) == 1 and isinstance(node.value, cst.BinaryOperation):
-        keep_sum(run, node, value)
+        keep_sum(run, node, value, env)
     run.frame.statement = node if len(node.targets) == 1 else None
     for target in node.targets:
         bind(run, target.target, value, env, node.value)
@@ -126,7 +129,7 @@ def annotated_assign(run: Interpreter, node: cst.AnnAssign, env: Env) -> Outcome
 @statement(cst.AugAssign)
 def aug_assign(run: Interpreter, node: cst.AugAssign, env: Env) -> Outcome | None:
     left, right = run.evaluate(node.target, env), run.evaluate(node.value, env)
-    bind(run, node.target, augmented(run, node, left, right), env, node.value, augmented=True)
+    bind(run, node.target, augmented(run, node, left, right, env), env, node.value, augmented=True)
     return None
 
 
@@ -143,13 +146,15 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
     while isinstance(clause, cst.If):
         test = run.evaluate(clause.test, current)
         truth_test(run, clause.test, test)
+        if ends_loop(clause.body):
+            demand_compared(run, clause.test, current)
         key = condition_of(run, clause.test)
         tests = tests_of(clause.test, test)
         if first is None:
             first = (tests, key)
         taken, skipped = dict(current), dict(current)
         narrow(run, clause.test, taken, skipped)
-        if run.scene.loops and isinstance(clause.orelse, cst.Else) and clause is node:
+        if run.scene.loops and clause.orelse is not None and clause is node:
             drop_placeholders(clause, taken, skipped)
         with run.under(tests | branch_tests(run, clause), key):
             for part in conjuncts(run, clause.test):

@@ -13,7 +13,7 @@ from torchlint.placement.timeline import read_pending
 from torchlint.placement.values import HOST, Alternative, Certainty, Kind, Value, union
 
 if TYPE_CHECKING:
-    from torchlint.placement.interpreter import Interpreter
+    from torchlint.placement.interpreter import Env, Interpreter
 
 #: Attributes that show the same tensor.
 _VIEWS = frozenset(["data", "T", "grad", "mT", "H"])
@@ -104,6 +104,27 @@ def demand_host(run: Interpreter, node: cst.CSTNode) -> None:
         event = run.events.get((Sync, below))
         if isinstance(event, Sync):
             event.demanded = True
+
+
+def demand_compared(run: Interpreter, test: cst.BaseExpression, env: Env) -> None:
+    """Where a loop ends once a number is small enough, that number is needed in every round."""
+    for comparison in descendants(test):
+        if type(comparison) is cst.Comparison and type(comparison.comparisons[0].operator) in _ORDERS:
+            demand_host(run, comparison)
+            for name in descendants(comparison):
+                if type(name) is cst.Name and name.value in env:
+                    demand(run, env[name.value])
+
+
+_ORDERS = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
+
+
+def ends_loop(body: cst.BaseSuite) -> bool:
+    """Whether a suite ends in a `break`."""
+    last: cst.CSTNode | None = body.body[-1] if body.body else None
+    if type(last) is cst.SimpleStatementLine:
+        last = last.body[-1]
+    return type(last) is cst.Break
 
 
 def subject_of(run: Interpreter, node: cst.CSTNode) -> str:

@@ -105,6 +105,9 @@ def words(node: cst.CSTNode) -> str:
         return f"{words(node.value)}[…]"  # type: ignore[attr-defined]
     if kind in (cst.Integer, cst.Float, cst.SimpleString):
         return node.value  # type: ignore[attr-defined, no-any-return]
+    if kind is cst.Comparison and len(node.comparisons) == 1:  # type: ignore[attr-defined]
+        compared = node.comparisons[0]  # type: ignore[attr-defined]
+        return f"{words(node.left)} {type(compared.operator).__name__} {words(compared.comparator)}"  # type: ignore[attr-defined]
     if kind is cst.BooleanOperation:
         word = "and" if type(node.operator) is cst.And else "or"  # type: ignore[attr-defined]
         return f"{words(node.left)} {word} {words(node.right)}"  # type: ignore[attr-defined]
@@ -140,7 +143,7 @@ def condition(test: cst.BaseExpression) -> tuple[str, bool] | None:
     while type(test) is cst.UnaryOperation and type(test.operator) is cst.Not:
         test, truth = test.expression, not truth
     if type(test) is cst.Comparison and len(test.comparisons) == 1:
-        left, right = words(test.left), words(test.comparisons[0].comparator)
+        left, right = words(test.left), _listed(test.comparisons[0].comparator)
         operator = type(test.comparisons[0].operator)
         if "…" in left or "…" in right:
             return None
@@ -150,6 +153,13 @@ def condition(test: cst.BaseExpression) -> tuple[str, bool] | None:
         return f"{left} {operator.__name__} {right}", truth
     text = words(test)
     return None if "…" in text else (text, truth)
+
+
+def _listed(node: cst.BaseExpression) -> str:
+    """The words of an expression; of a display of literals, those of its elements."""
+    if not isinstance(node, cst.Tuple | cst.List | cst.Set):
+        return words(node)
+    return f"({', '.join(words(e.value) for e in node.elements)})"
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")

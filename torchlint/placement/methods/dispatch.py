@@ -14,7 +14,7 @@ from torchlint.placement.events import (
 )
 from torchlint.placement.frameworks_bridge import framework_method, is_metric
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.loads import note_loaded
+from torchlint.placement.loads import note_loaded, note_restored
 from torchlint.placement.methods.containers import (
     array_method,
     device_method,
@@ -63,6 +63,8 @@ def method_call(
     if name.startswith("load_"):
         for operand in arguments.positional:
             note_loaded(run, operand.node, name)
+        if name == "load_state_dict" and arguments.positional:
+            note_restored(run, receiver, func.value, arguments.positional[0].node)
     if name == "register_modules" and isinstance(receiver.ref, Class):
         return register_modules(run, receiver.ref, arguments)
     own = _own_method(receiver, name)

@@ -112,8 +112,10 @@ def move(
                 emit_sync(run, node, "cpu", value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED))
             else:
                 emit_sync(run, node, "cpu", value)
+    if target is not None and value.kind is Kind.UNKNOWN and event.use is Use.DROPPED:
+        _note_module_move(run, value)
     if value.kind is Kind.MODULE and target is not None:
-        _note_module_move(run, func.value, value)
+        _note_module_move(run, value)
         from torchlint.placement.calls import moved_in_place
 
         moved_in_place(run, func.value, dotted(func.value), value, result, env)
@@ -151,7 +153,9 @@ def _is_copied(receiver: cst.BaseExpression, value: Value) -> bool:
 
 
 def _note_sent(run: Interpreter, value: Value, target: tuple[Alternative, ...]) -> None:
-    """What a caller gave is not on the device that a part of it is sent to."""
+    """What a caller gave is not on the device that a part of it is sent to; what was computed from it may be."""
+    if "given" not in value.facts and not any(fact.startswith("like:") for fact in value.facts):
+        return
     if all(p.place.where is Where.NAMED for p in target) and target and not run.scene.tests:
         for alternative in value.places:
             if alternative.place.where is Where.OF_CALLER:
@@ -162,12 +166,11 @@ def all_host(places: tuple[Alternative, ...]) -> bool:
     return bool(places) and all(p.place.is_host for p in places)
 
 
-def _note_module_move(run: Interpreter, receiver: cst.BaseExpression, value: Value) -> None:
+def _note_module_move(run: Interpreter, value: Value) -> None:
     function = run.frame.function
     if function is not None:
-        for alternative in value.places:
-            if alternative.place.where is Where.OF_CALLER:
-                function.moved.add(alternative.place.name)
+        moved = function.moved if value.kind is Kind.MODULE else function.moved_if_module
+        moved.update(p.place.name for p in value.places if p.place.where is Where.OF_CALLER)
 
 
 def target_of(

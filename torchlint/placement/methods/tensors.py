@@ -27,6 +27,7 @@ from torchlint.placement.torch_functions.operations import (
     WITHOUT_GRADIENT,
     bound_operands,
     is_strict,
+    keeps_dimensions,
     result_of,
     waits,
 )
@@ -267,7 +268,7 @@ def _method_rank(
         return 1
     known = binding.rank if binding is not None else None
     if known is torch_api.Rank.ZERO:
-        return 0
+        return None if keeps_dimensions(arguments, 0) else 0
     if known is torch_api.Rank.SOME:
         return 1
     source = (

@@ -137,6 +137,8 @@ def operation(run: Interpreter, name: str, node: cst.Call, arguments: Arguments)
     unknown = any(o.value.kind is Kind.UNKNOWN for o in operands)
     strict = is_strict(last, binding)
     rank = _rank_of_operation(name, operands, binding)
+    if rank == 0 and keeps_dimensions(arguments, 1):
+        rank = None
     result = mix(run, node, last, operands, in_place=in_place, strict=strict, rank=rank)
     if unknown and result.on_host:
         # The other operand may be a tensor elsewhere.
@@ -208,6 +210,12 @@ _STRICT = frozenset(
 def is_strict(last: str, binding: Binding | None) -> bool:
     """Whether an operation takes no tensor from elsewhere, not even a 0-dim one from the host."""
     return last in _STRICT
+
+
+def keeps_dimensions(arguments: Arguments, position: int) -> bool:
+    """Whether `argmax` and its like are told along which dimension, so that the others stay."""
+    given = arguments.find("dim", position)
+    return given is not None and given.value.kind is not Kind.NONE
 
 
 def _rank_of_operation(name: str, operands: Sequence[Operand], binding: Binding | None) -> int | str | None:
