@@ -40,8 +40,8 @@ def note_import(run: Interpreter, node: cst.CSTNode, name: str) -> None:
 
 #: What a text says that tells its readers to have a GPU.
 _FOR_CUDA = re.compile(
-    r"\b(?:needs?|requires?|required|requiring|intended for|meant for|made for|only (?:works|runs) (?:on|with))\b"
-    r"[^.\n]{0,40}\b(?:GPUs?|CUDA|NVIDIA)\b",
+    r"\b(?:needs?|requires?|requiring|intended for|meant for|made for|only (?:works|runs) (?:on|with))\b"
+    r"[^.;\n]{0,40}\b(?:GPUs?|CUDA|NVIDIA)\b",
     re.IGNORECASE,
 )
 _DENIED = re.compile(r"(?:\bno|not|n't|without|optional\w*)\W+(?:\w+\W+)?$", re.IGNORECASE)

@@ -1,0 +1,425 @@
+"""False alarms that reading findings in public code by hand brought up, each with what is still to be reported."""
+
+from __future__ import annotations
+
+import pytest
+from checking import expect
+from steps import step, texts
+
+from torchlint.findings import Confidence
+
+# ---------------------------------------------------------------------- loads
+
+
+@pytest.mark.parametrize("holder", ["lr_scheduler", "self.scheduler", "scaler", "self.grad_scaler"])
+def test_the_state_of_a_scheduler_or_a_scaler_holds_no_tensors(holder: str) -> None:
+    expect(
+        f"""
+        import torch
+        class Checkpoints:
+            def resume(self, path, lr_scheduler, scaler):
+                state_dict = torch.load(path)
+                {holder}.load_state_dict(state_dict)
+        """,
+        "DEV107",
+    )
+
+
+def test_an_annotated_scheduler_is_none_of_the_optimizers() -> None:
+    expect(
+        """
+        import torch
+        from torch.optim.lr_scheduler import LRScheduler
+        def resume(path, schedule: LRScheduler):
+            schedule.load_state_dict(torch.load(path))
+        """,
+        "DEV107",
+    )
+
+
+def test_a_checkpoint_that_a_scheduler_takes_a_part_of_is_reported() -> None:
+    expect(
+        """
+        import torch
+        def resume(path, model, scheduler):
+            checkpoint = torch.load(path)  # <-
+            model.load_state_dict(checkpoint["model"])
+            scheduler.load_state_dict(checkpoint["scheduler"])
+        """,
+        "DEV107",
+    )
+
+
+# ---------------------------------------------------------------------- graphs
+
+
+def test_a_sum_that_begins_anew_within_the_loop_is_possible_alone() -> None:
+    body = "total += loss\nif step % 8 == 0:\n    print(total)\n    total = 0"
+    assert texts(step(body, before="total = 0"), "DEV304") == []
+    assert texts(step(body, before="total = 0"), "DEV304", sure=Confidence.POSSIBLE) == ["total += loss"]
+
+
+@pytest.mark.parametrize(
+    "added, marked",
+    [("momentum * (mean.detach() - self.running_mean)", ""), ("momentum * (mean - self.running_mean)", "  # <-")],
+)
+def test_state_grows_by_what_has_a_graph_alone(added: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        from elsewhere import reduce
+        class Norm(nn.BatchNorm2d):
+            def forward(self, x: torch.Tensor):
+                mean = x.mean(dim=[0, 2, 3])
+                if self.by_size:
+                    momentum = reduce(x)[-1].detach().clamp(max=1) * self.momentum
+                else:
+                    momentum = self.momentum
+                self.running_mean += {added}{marked}
+                return x - mean[None, :, None, None]
+        """,
+        "DEV304",
+    )
+
+
+# ---------------------------------------------------------------------- leaves
+
+
+@pytest.mark.parametrize("place, marked", [(".to(device)", ""), ("", "  # <-")])
+def test_a_leaf_that_is_there_already_stays_one(place: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        content = torch.rand(3, 4){place}
+        target = content.clone().requires_grad_(True).to(device){marked}
+        optimizer = torch.optim.Adam([target], lr=0.003)
+        """,
+        "DEV105",
+    )
+
+
+# ---------------------------------------------------------------------- places
+
+
+def test_a_module_that_a_helper_moves_and_hands_back_is_moved() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        def fit(net, place):
+            net.to(place)
+        def prepared(net, verbose=True):
+            device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+            fit(net, place=device)
+            return net
+        device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+        model = nn.Linear(2, 2)
+        model = prepared(model)
+        model(torch.ones(2, device=device))
+        other = nn.Linear(2, 2)
+        other(torch.ones(2, device=device))  # <-
+        """,
+        "DEV102",
+    )
+
+
+def test_a_module_that_registers_what_it_is_given_is_where_that_is() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        from transformers import GenerationMixin
+        class Adapter(nn.Module, GenerationMixin):
+            def __init__(self, embedded):
+                super().__init__()
+                self.register_buffer("embedded", embedded)
+        class Captioner(nn.Module):
+            def write(self, image: torch.Tensor):
+                text = torch.full((2, 2), 2, device=image.device)
+                adapter = Adapter(self.encode(image))
+                return adapter.generate(text)
+        """,
+        "DEV102",
+    )
+
+
+def test_a_count_is_a_number_and_what_is_computed_from_it_too() -> None:
+    expect(
+        """
+        import math
+        import torch
+        def embed(timesteps: torch.Tensor, width):
+            half = width // 2
+            emb = math.log(10000) / (half - 1)
+            emb = torch.exp(torch.arange(half, dtype=torch.float32) * -emb)
+            emb = emb.to(device=timesteps.device)
+            emb = timesteps.float()[:, None] * emb[None, :]
+            if width % 2 == 1:
+                emb = torch.nn.functional.pad(emb, (0, 1, 0, 0))
+            return emb
+        """,
+        "DEV102",
+    )
+
+
+def test_a_row_that_a_single_number_picks_is_copied_into() -> None:
+    expect(
+        """
+        import torch
+        def assign(overlap: torch.Tensor, device):
+            overlap = overlap.to(device)
+            gone = torch.full((overlap.shape[0],), -1)
+            best = torch.argmax(overlap)
+            column = (best % 3).long()
+            overlap[:, column] = gone
+            return overlap
+        def assign_many(overlap: torch.Tensor, device):
+            overlap = overlap.to(device)
+            gone = torch.full((overlap.shape[0],), -1)  # <-
+            columns = torch.argmax(overlap, dim=1)
+            overlap[columns] = gone
+            return overlap
+        """,
+        "DEV102",
+    )
+
+
+def test_what_is_computed_from_a_batch_and_moved_says_nothing_of_the_batch() -> None:
+    expect(
+        """
+        import torch
+        import torch.nn.functional as F
+        class Trainer:
+            def compute(self, model, inputs):
+                device = self.accelerator.device
+                scores = model(**inputs).logits.sum(dim=1)
+                mask = inputs["mask"]
+                lengths = torch.cat([mask.sum(1), mask.sum(1)], dim=0).to(device)
+                first, second = (scores * lengths).chunk(2, dim=0)
+                epsilon = torch.tensor(0.1, device=device)
+                return F.logsigmoid(first - second) - torch.log(epsilon)
+        """,
+        "DEV102",
+    )
+
+
+def test_a_stand_in_without_elements_is_of_use_to_a_join_alone() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Up(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.ups = nn.ModuleList([nn.Conv2d(2, 2, 1)] * 3)
+                self.final = nn.Conv2d(2, 2, 1)
+            def forward(self, x: torch.Tensor):
+                out = torch.empty(0)
+                started = False
+                for i, up in enumerate(self.ups):
+                    if started:
+                        out = up(x + out)
+                    elif self.flags[i]:
+                        started = True
+                        out = up(x)
+                return self.final(out)
+        """,
+        "DEV201",
+    )
+
+
+def test_an_attribute_is_where_its_method_leaves_it() -> None:
+    code = """
+        import numpy as np
+        import torch
+        class Schedule:
+            def __init__(self):
+                self.sigmas = torch.zeros(10)
+            def coefficient(self, step):
+                return np.asarray(self.sigmas[step]){0}
+            def set_timesteps(self, count, device):
+                self.sigmas = torch.linspace(0, 1, count).to(device){1}
+        """
+    expect(code.format("", "\n                self.sigmas = self.sigmas.to('cpu')"), "DEV106")
+    expect(code.format("  # <-", ""), "DEV106")
+
+
+def test_scipy_integrates_over_any_number() -> None:
+    expect(
+        """
+        import torch
+        from scipy import integrate
+        def area(function, device):
+            bounds = torch.linspace(0, 1, 3).to(device)
+            return integrate.quad(function, bounds[0], bounds[1])[0]
+        """,
+        "DEV106",
+    )
+
+
+def test_a_buffer_that_a_method_sets_from_its_argument_is_where_that_is() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Packed(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("scales", torch.zeros(2, 2))
+            def pack(self, weight: torch.Tensor, scales: torch.Tensor):
+                self.scales = scales.t().contiguous()
+                return (weight / self.scales).to(torch.int).numpy()
+        """,
+        "DEV106",
+    )
+
+
+# ---------------------------------------------------------------------- how often
+
+
+@pytest.mark.parametrize(
+    "test", ["abs(value - before) < tolerance", "value < 1e-3", "value <= best and step > 3"]
+)
+def test_a_number_that_ends_the_loop_is_needed_at_once(test: str) -> None:
+    body = f"value = loss.item()\nif {test}:\n    break\nbefore = value"
+    assert texts(step(body, before="before, tolerance, best = 1e10, 1e-4, 0"), "DEV301") == []
+
+
+def test_a_loss_that_is_no_number_is_no_such_end() -> None:
+    body = "value = loss.item()\nif not math.isfinite(value):\n    break"
+    assert texts("import math\n" + step(body), "DEV301") == ["value = loss.item()"]
+
+
+def test_the_first_steps_are_not_every_step() -> None:
+    assert texts(step("if step < 10:\n    torch.cuda.empty_cache()"), "DEV306") == []
+    assert texts(step("if epoch < 10:\n    torch.cuda.empty_cache()", before="epoch = 3"), "DEV306") != []
+
+
+@pytest.mark.parametrize("test, marked", [("init", ""), ("init is True", ""), ("self.training", "  # <-")])
+def test_what_initialises_runs_once(test: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        class Scaled(nn.Module):
+            def forward(self, x: torch.Tensor, init=False):
+                if {test}:
+                    x = x + torch.ones(x.shape).to(x.device){marked}
+                return x
+        """,
+        "DEV202",
+    )
+
+
+# ---------------------------------------------------------------------- helpers
+
+
+def test_a_function_that_trains_is_no_helper_that_moves() -> None:
+    expect(
+        """
+        import torch
+        def train_step(model: torch.nn.Module, loader, optimizer, device):
+            total = 0
+            for x, y in loader:
+                x, y = x.to(device), y.to(device)
+                loss = (model(x) - y).mean()
+                loss.backward()
+                optimizer.step()
+                total += loss.item()
+            accuracy = total / len(loader)
+            return total, accuracy
+        def train(model, loader, optimizer, device):
+            results = {"loss": []}
+            for epoch in range(3):
+                loss, accuracy = train_step(model, loader, optimizer, device)
+                results["loss"].append(loss)
+            return results
+        train(model=model, loader=loader, optimizer=optimizer, device=device)
+        """,
+        "DEV111",
+    )
+
+
+# ---------------------------------------------------------------------- portability
+
+
+def test_a_set_of_device_types_that_was_asked_for_is_no_mps() -> None:
+    expect(
+        """
+        import torch
+        device = "mps" if torch.backends.mps.is_available() else "cpu"
+        def project(x: torch.Tensor, y: torch.Tensor):
+            if x.device.type in {"mps", "npu"}:
+                a, b = x.cpu().double(), y.cpu().double()
+            else:
+                a, b = x.double(), y.double()
+            return a * b
+        """,
+        "DEV504",
+    )
+
+
+def test_work_of_many_processes_may_name_cuda_whatever_else_is_asked() -> None:
+    expect(
+        """
+        import torch
+        def place(options):
+            if options.world_size > 1 and options.mode == "tensor_parallel":
+                device = torch.device("cuda")
+            else:
+                device = torch.device("cpu")
+            return device
+        """,
+        "DEV501",
+    )
+
+
+@pytest.mark.parametrize(
+    "said, marked",
+    [
+        ("This needs a GPU with 24GB memory.", ""),
+        ("Requires CUDA.", ""),
+        ("No GPU is required; CUDA is used if it is there.", "  # <-"),
+        ("Trains a model.", "  # <-"),
+    ],
+)
+def test_a_program_may_say_that_it_is_for_cuda(said: str, marked: str) -> None:
+    expect(
+        f'''"""{said}"""
+import torch
+
+
+def work(model):
+    torch.cuda.reset_peak_memory_stats(){marked}
+    return model
+''',
+        "DEV502",
+    )
+
+
+def test_what_is_printed_where_cuda_is_missing_counts_too() -> None:
+    expect(
+        """
+        import torch
+        def start():
+            if torch.cuda.is_available():
+                torch.cuda.reset_peak_memory_stats()
+            else:
+                print("This notebook is intended for CUDA GPUs but CUDA is not available.")
+        def clean():
+            torch.cuda.reset_peak_memory_stats()
+        """,
+        "DEV502",
+    )
+
+
+def test_a_program_that_tells_about_its_gpu_is_for_one() -> None:
+    expect(
+        """
+        import torch
+        print(torch.cuda.get_device_properties(0))
+        """,
+        "DEV502",
+    )
