@@ -56,7 +56,7 @@ class DeviceNames(Rule):
             self._named.append(named)
 
     def on_demand(self, demand: Demand) -> None:
-        if _is_certain(demand.scene):
+        if demand.why == "said" or _is_certain(demand.scene):
             self._excused = True
         elif demand.why == "exit":
             # Under an option: it speaks for its own function alone.

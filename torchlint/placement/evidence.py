@@ -166,8 +166,7 @@ def given_as_number(name: str, usage: Usage) -> bool:
         return False
     return any(
         function.rpartition(".")[2] in _COUNTING and not listed
-        for given, function, _, listed in usage.torch_arguments
-        if given == name
+        for function, _, listed in usage.torch_arguments.get(name, ())
     )
 
 
