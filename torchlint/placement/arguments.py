@@ -91,4 +91,6 @@ def evaluate_arguments(run: Interpreter, node: cst.Call, env: Env) -> Arguments:
 def spread(node: cst.Call, arguments: Arguments) -> list[Operand]:
     """What a call gets by `**mapping`, one operand a mapping, where it is known what the mapping holds."""
     nodes = [a.value for a in node.args if a.star == "**"]
-    return [Operand(n, m.element) for n, m in zip(nodes, arguments.unpacked) if m.element is not None]
+    # A batch that is unpacked is a mapping of tensors.
+    held = [m if "batch" in m.facts and m.places else m.element for m in arguments.unpacked]
+    return [Operand(n, value) for n, value in zip(nodes, held) if value is not None]

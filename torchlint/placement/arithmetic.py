@@ -96,6 +96,7 @@ def _operate(
             node,
             operator.__name__,
             [Operand(left_node, a), Operand(node.right, b)],
+            strict=operator is cst.MatrixMultiply,
             rank="elementwise" if operator is not cst.MatrixMultiply else None,
         )
         if "loss" in a.facts | b.facts and all(

@@ -80,6 +80,8 @@ def moved_in_place(
     if name is None:
         return
     if name in env or run.lookup(name, env) is not None:
+        if name not in env and run.globals.get(name) is before:
+            run.globals[name] = after
         forget_below(name, env)
         env[name] = after
     for key, value in list(env.items()):

@@ -124,9 +124,16 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
     return UNKNOWN
 
 
+#: What objects are called that hold a program's options.
+_OPTIONS = frozenset(
+    "args arg cfg config configs conf opt opts option options hparams hps params flags settings namespace".split()
+)
+
+
 def _device_attribute(base: Value, node: cst.Attribute) -> Value:
     places = tuple(p._replace(rank=None) for p in base.places)
-    if not places:
+    options = base.kind is Kind.UNKNOWN and words(node.value).rsplit(".", 1)[-1].lower().strip("_") in _OPTIONS
+    if not places or options:
         places = (Alternative(Place(Where.NAMED, words(node)), None, node),)
     return Value(Kind.DEVICE, places, base.certainty, facts=device_of(base))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,7 +10,7 @@ from torchlint.placement import frameworks
 from torchlint.placement.devices import name_device
 from torchlint.placement.events import Backward, Call, Move, Use
 from torchlint.placement.frameworks import Fact, Lives
-from torchlint.placement.library_facts import CLASSIFICATION, METRICS_WITH_STATES
+from torchlint.placement.library_facts import CLASSIFICATION, METRICS_WITH_STATES, TRANSFORMS_WITH_STATES
 from torchlint.placement.syntax import words
 from torchlint.placement.values import (
     DEFAULT,
@@ -28,6 +27,7 @@ from torchlint.placement.values import (
     sequence,
     tensor,
     union,
+    with_rank,
 )
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def framework_call(
             name_device(run, accelerator.node, accelerator.value, "literal", name)
         return _instance(run, found, name, node, arguments)
     if found.instance:
-        return _made(name.rpartition(".")[0], arguments)
+        return _made(run, name.rpartition(".")[0], node, arguments)
     return _returned(run, found, node, arguments, None, name)
 
 
@@ -96,8 +96,10 @@ def _instance(run: Interpreter, found: Fact, name: str, node: cst.Call, argument
     if made is None:
         return None
     last = name.rsplit(".", 1)[-1]
-    if found.what == "metric" and last in METRICS_WITH_STATES:
-        return made.at(_places(run, replace(found, lives=Lives.CREATED), node, arguments, None))
+    if (found.what == "metric" and last in METRICS_WITH_STATES) or (
+        found.what == "transform" and found.kind is Kind.MODULE and last in TRANSFORMS_WITH_STATES
+    ):
+        return made.at(with_rank(_places(run, _CREATED, node, arguments, None), None))
     if found.kind is Kind.DATASET and last in CLASSIFICATION:
         transform = arguments.value("transform", 1 if last == "ImageFolder" else None)
         if transform is not None and "to tensor" in transform.facts:
@@ -148,7 +150,7 @@ def framework_method(
     if found is None or found.kind is not Kind.FUNCTION:
         return None
     if found.instance:
-        return _made(value.name, arguments)
+        return _made(run, value.name, node, arguments)
     return _returned(run, found, node, arguments, value, name)
 
 
@@ -173,11 +175,15 @@ def _moved(run: Interpreter, value: Value, name: str, node: cst.Call, func: cst.
     return moved
 
 
-def _made(name: str, arguments: Arguments) -> Value | None:
+def _made(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value | None:
     """What an alternative constructor of a class gives, such as `from_pretrained`."""
     made = framework_instance(name)
-    if made is not None and made.kind is Kind.MODULE and _PLACING_ARGUMENTS & arguments.named.keys():
+    if made is None or made.kind is not Kind.MODULE:
+        return made
+    if _PLACING_ARGUMENTS & arguments.named.keys():
         return made.but(facts=made.facts | {"quantised"})
+    if name.startswith("transformers.") and not arguments.unpacked:
+        return made.at(with_rank(_places(run, _CREATED, node, arguments, None), None))
     return made
 
 
@@ -235,7 +241,8 @@ def _returned(
         return Value(Kind.DEVICE, (Alternative(Place(Where.NAMED, words(node)), None, node),))
     if kind is Kind.MODULE:
         facts = frozenset({"wrapped"}) if found.moves_inputs else NO_FACTS
-        return Value(Kind.MODULE, (), found.certainty, facts=facts)
+        born = with_rank(_places(run, found, node, arguments, None), None) if found.lives is Lives.CREATED else ()
+        return Value(Kind.MODULE, born, found.certainty, facts=facts)
     if kind is None:
         return Value(Kind.UNKNOWN, places, Certainty.INFERRED)
     return Value(
@@ -248,6 +255,7 @@ _OWNED_NAMES = {"batch": "transformers.BatchEncoding", "graph": "torch_geometric
 
 
 _FROM_HOST = Fact(Kind.FUNCTION, "", lives=Lives.HOST)
+_CREATED = Fact(Kind.FUNCTION, "", lives=Lives.CREATED)
 
 
 def _places(

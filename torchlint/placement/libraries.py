@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import libcst as cst
@@ -30,6 +31,7 @@ from torchlint.placement.values import (
     element_of,
     join,
     sequence,
+    tensor,
     with_rank,
 )
 
@@ -314,9 +316,18 @@ def item_of(dataset: Value) -> Value:
     return item if all(p.kind is not Kind.TENSOR or p.on_host for p in parts) else UNKNOWN
 
 
+#: Collators of transformers (https://huggingface.co/docs/transformers/main/en/main_classes/data_collator).
+_COLLATOR = re.compile(r"^transformers\..*(?:DataCollator\w*|default_data_collator)$")
+
+
 def batch_of(run: Interpreter, dataset: Value, arguments: Arguments, node: cst.Call) -> Value | None:
     """What a DataLoader over a dataset yields: what the dataset gives, stacked on the host."""
-    if run.has_default_device or arguments.find("collate_fn") is not None or arguments.unpacked:
+    collate = arguments.value("collate_fn")
+    if collate is not None and collate.name is not None and _COLLATOR.search(collate.name):
+        # They stack lists of numbers of the host, as `return_tensors="pt"` does.
+        host = Alternative(HOST, 1, node)
+        return Value(Kind.OWNED, element=tensor((host,), Certainty.INFERRED), name="transformers.BatchEncoding")
+    if run.has_default_device or collate is not None or arguments.unpacked:
         return None
     element = dataset.element
     if element is None and isinstance(dataset.ref, Class):

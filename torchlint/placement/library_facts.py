@@ -12,7 +12,7 @@ from torchlint.placement.values import Certainty, Kind
 def vision_facts() -> Iterator[Entry]:
     docs = "https://docs.pytorch.org/vision/stable/"
     yield "torchvision.models", "list_models get_model_*", function(docs + "models.html", None)
-    yield "torchvision.models", "[a-z]*", function(docs + "models.html", Kind.MODULE)
+    yield "torchvision.models", "[a-z]*", function(docs + "models.html", Kind.MODULE, Lives.CREATED)
     yield "torchvision.models", "*_Weights *Weights", Fact(Kind.OBJECT, docs + "models.html", "weights")
     yield "torchvision.models", "[A-Z]*", module(docs + "models.html", "model")
     # Both convert a PIL image or an array of the host with `torch.from_numpy`.
@@ -58,7 +58,7 @@ def vision_facts() -> Iterator[Entry]:
     yield "torchaudio.models", "[a-z]*", function(audio + "models.html", Kind.MODULE)
     yield "torchaudio.datasets", "[A-Z]*", Fact(Kind.DATASET, audio + "datasets.html", "dataset")
     timm = "https://huggingface.co/docs/timm/reference/"
-    yield "timm", "create_model", function(timm + "models", Kind.MODULE)
+    yield "timm", "create_model", function(timm + "models", Kind.MODULE, Lives.CREATED)
     # `use_prefetcher=True` and `device=cuda` are the defaults: batches arrive on the device.
     loads = Fact(Kind.FUNCTION, timm + "data", returns=Kind.LOADER, moves_inputs=True, lives=Lives.FRAMEWORK)
     yield "timm.data", "create_loader", replace(loads, not_with=("use_prefetcher",))
@@ -105,7 +105,7 @@ def vision_facts() -> Iterator[Entry]:
         replace(function(timm + "models", Kind.MODULE), certainty=Certainty.INFERRED),
     )
     masks = "https://smp.readthedocs.io/en/latest/models.html"
-    yield "segmentation_models_pytorch", "create_model from_pretrained", function(masks, Kind.MODULE)
+    yield "segmentation_models_pytorch", "create_model from_pretrained", function(masks, Kind.MODULE, Lives.CREATED)
     yield (
         "segmentation_models_pytorch",
         "Unet UnetPlusPlus MAnet Linknet FPN PSPNet DeepLabV3* PAN UPerNet Segformer DPT",
@@ -317,6 +317,12 @@ METRICS_WITH_STATES = frozenset(
 ) | frozenset(
     "MeanSquaredError MeanAbsoluteError MeanSquaredLogError MeanAbsolutePercentageError R2Score PearsonCorrCoef"
     " ExplainedVariance Dice".split()
+)
+
+#: Transforms of torchaudio that keep a window or a filter bank as a buffer
+#: (https://docs.pytorch.org/audio/stable/transforms.html).
+TRANSFORMS_WITH_STATES = frozenset(
+    "Spectrogram InverseSpectrogram MelSpectrogram MelScale InverseMelScale GriffinLim MFCC LFCC".split()
 )
 
 #: Datasets of torchvision whose items are a picture and a number.

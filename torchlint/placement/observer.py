@@ -17,6 +17,7 @@ from torchlint.placement import (  # noqa: F401  (they register what they handle
     subscripts,
 )
 from torchlint.placement.classes import analyse
+from torchlint.placement.definitions import Function
 from torchlint.placement.events import Event
 from torchlint.placement.functions import summarise
 from torchlint.placement.interpreter import Interpreter
@@ -88,9 +89,17 @@ def interpret(run: Interpreter) -> None:
     while seen < len(run.functions) or any(c.state == "new" for c in run.classes):
         for cls in list(run.classes):
             _guarded(run, cls.node, partial(analyse, cls))
-        for function in list(run.functions[seen:]):
-            seen += 1
+        found = run.functions[seen:]
+        seen += len(found)
+        # What others of the file call is summarised where they do, after what they did before.
+        for function in sorted(found, key=lambda f: f.owner is None and not f.outer and _is_called(run, f)):
             _guarded(run, function.node, partial(summarise, function))
+
+
+def _is_called(run: Interpreter, function: Function) -> bool:
+    """Whether another function of the file calls this one by its name."""
+    own = id(function.node)
+    return any(function.name in usage.called for scope, usage in run.usage.scopes.items() if scope != own)
 
 
 def _guarded(run: Interpreter, node: cst.CSTNode, step: Callable[[], object], *, goes_on: bool = False) -> None:

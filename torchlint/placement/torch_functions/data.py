@@ -9,6 +9,7 @@ import libcst as cst
 from torchlint.placement.arguments import Arguments
 from torchlint.placement.devices import (
     device_at_hand,
+    device_places,
     name_device,
 )
 from torchlint.placement.events import (
@@ -49,6 +50,9 @@ def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     run.emit(Load(node, run.scene, name, known, what, device_at_hand(run)))
     if mapped is not None:
         name_device(run, mapped.node, mapped.value, "literal", name)
+        places = device_places(run, mapped, node)
+        if name == "torch.load" and places and all(p.place.is_host for p in places):
+            return Value(Kind.UNKNOWN, places, Certainty.INFERRED)
     return Value(Kind.UNKNOWN)
 
 

@@ -50,4 +50,8 @@ def _backward(run: Interpreter, name: str, node: cst.Call, arguments: Arguments,
 def _grad(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     inputs = arguments.value("inputs", 1) or UNKNOWN
     inner = element_of(inputs) if inputs.kind is Kind.SEQUENCE else inputs
-    return sequence(element=Value(Kind.TENSOR, inner.places, Certainty.INFERRED))
+    # What hangs on one graph is in one place.
+    places = inner.places or tuple(
+        p._replace(rank=None) for p in (arguments.value("outputs", 0) or UNKNOWN).places if p.place.is_named
+    )
+    return sequence(element=Value(Kind.TENSOR, places, Certainty.INFERRED))
