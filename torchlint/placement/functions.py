@@ -358,6 +358,10 @@ def instance_of(owner: Class) -> Value:
     return Value(Kind.OBJECT, ref=owner)
 
 
+#: What a loop takes out of a loader is on the host for all one knows, but for the calls.
+_TAKEN = frozenset({"assumed", "taken"})
+
+
 def _parameter(run: Interpreter, name: str, parameter: cst.Param, function: Function) -> Value:
     places: tuple[Alternative, ...] = (Alternative(Place(Where.OF_CALLER, name), None, parameter),)
     if name in run.usage.lengths and "pack_padded_sequence" not in " ".join(run.frame.usage.called):
@@ -372,6 +376,8 @@ def _parameter(run: Interpreter, name: str, parameter: cst.Param, function: Func
                 return _device_parameter(name, parameter)
             if value.kind is Kind.DEVICE and type(parameter.default) is cst.SimpleString:
                 return value.but(facts=NO_FACTS)  # an annotation that its own default belies
+            if value.kind is Kind.LOADER and value.element is None:
+                return value.but(element=Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=_TAKEN))
             return value.but(facts=value.facts | facts) if value.kind is Kind.TENSOR else value
     if "device" in name.lower() and "map" not in name.lower():
         usage = run.frame.usage

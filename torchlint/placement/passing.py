@@ -106,7 +106,7 @@ def _given(function: Function, name: Joined, bound: dict[str, Value], me: Value 
         return None
     if value.kind is Kind.UNKNOWN and value.places and "assumed" not in value.facts:
         wanted = function.kinds.get(name, Kind.UNKNOWN)
-        if wanted is Kind.UNKNOWN and value.on_host and value.facts & _BATCH:
+        if wanted not in (Kind.TENSOR, Kind.MODULE) and value.on_host and value.facts & _BATCH:
             wanted = Kind.TENSOR
         if wanted in (Kind.TENSOR, Kind.MODULE) and not (held and wanted is Kind.MODULE):
             facts = value.facts | {"handed"}

@@ -181,7 +181,9 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
     given = [_batch_input(o) for o in arguments.all() + spread(node, arguments)]
     if known and given:
         given[0] = _tensor_input(given[0])
-    elif arguments.positional and "wrapped" not in module.facts:
+    elif arguments.positional:
+        given[0] = _moved_input(given[0])
+    if not known and arguments.positional and "wrapped" not in module.facts:
         first = _tensor_input(arguments.positional[0])
         note_parameters(run, node, [Operand(node.func, module, "module"), first])
     operands = [o for o in given if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)]
@@ -249,6 +251,14 @@ def _batch_input(operand: Operand) -> Operand:
     """A part of a batch that a Module gets as the loader made it is a tensor, or as useless as one elsewhere."""
     value = operand.value
     if value.kind is Kind.UNKNOWN and value.on_host and value.facts & _BATCH:
+        return _tensor_input(operand)
+    return operand
+
+
+def _moved_input(operand: Operand) -> Operand:
+    """What was sent to a device and goes into a Module is a tensor, or holds some."""
+    value = operand.value
+    if value.kind is Kind.UNKNOWN and "fresh" in value.facts and all(p.place.is_named for p in value.places):
         return _tensor_input(operand)
     return operand
 
