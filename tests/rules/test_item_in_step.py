@@ -396,3 +396,42 @@ def test_a_layer_that_reads_a_size_is_at_most_possible(lines: str) -> None:
                 {lines}
         """
     assert reported_lines(code, CODE) == []
+
+
+def test_a_helper_that_the_training_step_calls_runs_in_every_step() -> None:
+    code = """
+        import torch
+        def accuracy(output: torch.Tensor, labels: torch.Tensor):
+            return output.argmax(dim=-1).eq(labels).sum().item() / len(labels)  # line 4
+        def rarely(loss: torch.Tensor):
+            print(loss.item())
+        def train(model, loader, criterion, optimizer, device):
+            for step, (x, y) in enumerate(loader):
+                output = model(x.to(device))
+                loss = criterion(output, y.to(device))
+                loss.backward()
+                optimizer.step()
+                hits = accuracy(output, y)
+                if step % 100 == 0:
+                    rarely(loss)
+        def evaluate(model, loader, device):
+            with torch.no_grad():
+                return [rarely(model(x.to(device))) for x in loader]
+        """
+    assert reported_lines(code, CODE) == [4]
+
+
+def test_a_method_that_the_step_of_its_class_calls_runs_in_every_step() -> None:
+    code = """
+        import torch
+        class Trainer:
+            def run_step(self, data):
+                losses = self.model(data)
+                loss = sum(losses.values())
+                loss.backward()
+                self.write(losses)
+                self.optimizer.step()
+            def write(self, losses):
+                self.storage = {k: v.detach().cpu().item() for k, v in losses.items()}  # line 11
+        """
+    assert reported_lines(code, CODE) == [11]

@@ -45,12 +45,13 @@ class Function:
     whose moved copy it drops, which is right for a Module alone.
     works, waits: whether it gives work to the device, and whether it may wait for it.
     defaults: the values of the parameters that have one. calls: what each call met so far passed, by parameter.
+    called_from: the scenes of the calls met so far. role: of its code, once it was interpreted (see Scene).
     """
 
     __slots__ = (
-        "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "kinds", "mixes",
+        "called_from", "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "kinds", "mixes",
         "moment", "moved", "moved_if_module", "moves_values", "node", "outer", "owner", "parameters", "rebinds",
-        "result", "returns", "run", "state", "waits", "works", "writes", "yields",
+        "result", "returns", "role", "run", "state", "waits", "works", "writes", "yields",
     )  # fmt: skip
 
     def __init__(self, node: cst.FunctionDef, run: Interpreter, outer: tuple[Env, ...], owner: Class | None) -> None:
@@ -62,6 +63,8 @@ class Function:
         self.parameters: list[str] = []
         self.defaults: dict[str, Value] = {}
         self.calls: list[dict[str, Value]] = []
+        self.called_from: list[Scene] = []
+        self.role = ""
         self.returns: list[tuple[cst.CSTNode, Value]] = []
         self.result: Value = UNKNOWN
         self.yields: Value | None = None

@@ -193,7 +193,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
     worked, work, waited = run.timeline.worked, run.timeline.work, run.timeline.waited
     run.timeline.now += 1
     run.frame.began = run.timeline.now
-    role = role_of(run, function)
+    role = function.role = role_of(run, function)
     run.scene = Scene(
         role=role,
         stepwise=role == "optimizer"
@@ -436,6 +436,8 @@ def call_function(
 ) -> Value:
     """What a call of a project function gives, from its summary. me: the Module whose method it is."""
     run.called[node] = function
+    if len(function.called_from) < MOST_CALLS:
+        function.called_from.append(run.scene)
     if function.state == "running":
         return UNKNOWN
     if function.state == "new" and function.outer and run.frame.usage.loads.get(function.name) == 1:

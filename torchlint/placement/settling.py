@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
 from torchlint.placement.definitions import Function
-from torchlint.placement.events import Event, HostOnly, Mix, Move
+from torchlint.placement.events import Event, HostOnly, Mix, Move, Sync
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.values import Kind, Value, Where
 
 #: Roles of functions that others than the file's own code call.
 _CALLED_FROM_OUTSIDE = frozenset(["forward", "step", "loss"])
+#: What a helper copies to the host it mostly shows or writes there.
+_COPIES = frozenset(["cpu", "numpy"])
 
 
 def settle(run: Interpreter) -> Iterator[Event]:
     """The events of a file in program order, without those that later code refutes."""
     functions = {id(function.node): function for function in run.functions}
+    helpers = _of_steps(run.functions)
     moved_at_once = set(_moved_at_once(run))
     on_host = {
         (id(event.scene.function), event.away.place)
@@ -42,7 +45,19 @@ def settle(run: Interpreter) -> Iterator[Event]:
             function = functions.get(id(event.scene.function))
             if function is not None:
                 event.confirmed = _lengths_passed(function, event.away.place.name)
+        elif isinstance(event, Sync) and id(event.scene.function) in helpers and event.api not in _COPIES:
+            event.scene = event.scene._replace(stepwise=True)
         yield event
+
+
+def _of_steps(functions: Iterable[Function]) -> set[int]:
+    """The functions that run for every batch since a training step calls them."""
+    return {
+        id(function.node)
+        for function in functions
+        if function.role in ("function", "loss")
+        and any(s.every_step and (s.hot or s.role == "step") for s in function.called_from)
+    }
 
 
 def _moved_at_once(run: Interpreter) -> Iterator[cst.CSTNode]:
