@@ -434,4 +434,4 @@ def test_a_method_that_the_step_of_its_class_calls_runs_in_every_step() -> None:
             def write(self, losses):
                 self.storage = {k: v.detach().cpu().item() for k, v in losses.items()}  # line 11
         """
-    assert reported_lines(code, CODE) == [11]
+    assert reported_lines(code, "DEV302") == [11]

@@ -45,9 +45,14 @@ def settle(run: Interpreter) -> Iterator[Event]:
             function = functions.get(id(event.scene.function))
             if function is not None:
                 event.confirmed = _lengths_passed(function, event.away.place.name)
-        elif isinstance(event, Sync) and id(event.scene.function) in helpers and event.api not in _COPIES:
+        elif isinstance(event, Sync) and id(event.scene.function) in helpers and _is_a_read(event):
             event.scene = event.scene._replace(stepwise=True)
         yield event
+
+
+def _is_a_read(sync: Sync) -> bool:
+    """Whether a wait is for a number, rather than for data."""
+    return sync.api not in _COPIES or sync.spared
 
 
 def _of_steps(functions: Iterable[Function]) -> set[int]:

@@ -143,6 +143,9 @@ def read_tensor(run: Interpreter, node: cst.Call, name: str, value: Value) -> Va
     """`t.item()`, `t.tolist()`: the host waits for the tensor's value."""
     emit_sync(run, node, name, value)
     event = run.events.get((Sync, node))
+    copied = run.events.get((Sync, node.func.value)) if type(node.func) is cst.Attribute else None
+    if isinstance(copied, Sync) and name == "item":
+        copied.spared = True  # `t.cpu().item()` reads a number, too
     if isinstance(event, Sync) and type(node.func) is cst.Attribute:
         event.each = name == "item" and _is_one_of_many(run, node.func.value, value)
     number = number_read(node)
