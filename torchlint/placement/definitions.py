@@ -50,7 +50,6 @@ class Function:
 
     __slots__ = (
         "called_from", "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "kinds", "mixes",
-        "called_from", "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "kinds", "mixes",
         "moment", "moved", "moved_if_module", "moves_values", "node", "outer", "owner", "parameters", "rebinds",
         "result", "returns", "role", "run", "state", "waits", "works", "writes", "yields",
     )  # fmt: skip
