@@ -160,3 +160,45 @@ def test_modules_that_import_everything_of_each_other_end(tree: Tree) -> None:
     tree.write("pkg/a.py", "from pkg import *\nfrom pkg.b import *\n")
     tree.write("pkg/b.py", "from pkg.a import *\n")
     assert tree.observe("main.py", "from pkg import missing\ny = missing(1)\n").failures == []
+
+
+POOL = """
+import torch
+from base import Named
+
+class Pool(Named):
+    def __init__(self, n, device):
+        super().__init__()
+        self.linear = torch.nn.Linear(n, n)
+        self.to(device)
+
+    def embed(self, rows, device):
+        return self.linear(torch.stack(rows).to(device))
+"""
+
+
+def test_a_class_without_a_word_about_tensors_hands_on_that_it_is_a_module(tree: Tree) -> None:
+    tree.write(
+        "base.py",
+        """
+        import torch
+
+        class Embeddings(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+
+        class Named(
+            Embeddings
+        ):
+            @property
+            def kind(self):
+                return "named"
+        """,
+    )
+    assert not [e for e in tree.observe("pool.py", POOL).events if isinstance(e, Mix)]
+
+
+def test_what_a_class_with_an_unseen_base_builds_may_move_with_it(tree: Tree) -> None:
+    assert not [e for e in tree.observe("pool.py", POOL).events if isinstance(e, Mix)]
+    plain = POOL.replace("(Named)", "").replace("self.to(device)", "")
+    assert [e for e in tree.observe("pool.py", plain).events if isinstance(e, Mix)]

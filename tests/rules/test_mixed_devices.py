@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from checking import expect, findings, fixed, safeties
+from checking import expect, findings, fixed, safeties, reported_lines
 
 from torchlint.findings import Confidence, Safety
 
@@ -507,3 +507,28 @@ def test_a_tensor_that_begins_with_zero_is_not_empty(made: str) -> None:
         """,
         CODE,
     )
+
+
+def test_what_was_computed_from_an_argument_says_nothing_when_it_is_moved() -> None:
+    code = """
+        import torch
+        import torch.nn.functional as F
+        def activation(dist, device):
+            near = (dist < 3).to(device)
+            return F.relu(3 - dist) * near
+        """
+    assert not reported_lines(code, "DEV102")
+
+
+def test_a_forward_moves_what_may_be_there_already() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Layer(nn.Module):
+            def forward(self, inputs):
+                adjacency = inputs[0].to(self.device)
+                nodes = inputs[1].to(self.device)
+                hidden = inputs[2]
+                return adjacency @ torch.cat((hidden, nodes), -1)
+        """
+    assert not reported_lines(code, "DEV102")

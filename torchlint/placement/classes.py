@@ -57,6 +57,15 @@ def _has_unseen_base(cls: Class) -> bool:
     return bool(_unseen_bases(cls))
 
 
+#: Bases of the standard library, which make no class a Module.
+_OF_PYTHON = ("abc.", "typing.", "typing_extensions.", "collections.", "enum.", "dataclasses.", "object", "threading.")
+
+
+def _may_be_module(cls: Class) -> bool:
+    """Whether a base that is not seen may make a class a Module, which moves what it registers."""
+    return any(not (b.name or "").startswith(_OF_PYTHON) for b in _unseen_bases(cls))
+
+
 def _plain_base(node: cst.BaseExpression) -> cst.BaseExpression:
     """The class of a base such as `Net[State]`."""
     return node.value if type(node) is cst.Subscript else node
@@ -272,6 +281,8 @@ def _attribute(run: Interpreter, base: Value, name: str, node: cst.Attribute) ->
     if holder.is_module and name in holder.registered and not _is_being_built(run, holder):
         value = _registered_value(holder, value)
         return at_instance(value, base)
+    if not holder.is_module and value.kind is Kind.MODULE and value.may_be_on_host and _may_be_module(holder):
+        return at_instance(value.but(places=_without_host(value)), base)
     if _assigned_elsewhere(run, cls, name) and not _is_first_read(run, cls, name):
         # Another method writes it, and who runs first is not known; but all of them may have left it on the host.
         _summarise_assigners(cls, name)

@@ -26,6 +26,7 @@ from torchlint.placement.values import (
     Place,
     Value,
     Where,
+    is_as_given,
     join,
     union,
     with_rank,
@@ -151,6 +152,8 @@ def _left_unsent(
     sent = run.frame.sent[alternative.place]
     if alternative.rank == 0 or operand.value.kind is not Kind.TENSOR or alternative.through is not None:
         return
+    if "assumed" in operand.value.facts and not is_as_given(operand.value):
+        return  # what a call gave that nobody knows
     for witness in tensors:
         places = witness.value.places
         if witness is not operand and places and all(p.place in sent for p in places):

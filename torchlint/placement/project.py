@@ -179,6 +179,8 @@ class _SourceModule:
         self._lines = text.splitlines(keepends=True)
         self._project = project
         self._index: dict[str, list[tuple[int, int]]] = {}
+        #: The line on which the body of each class begins.
+        self._bodies: dict[tuple[int, int], int] = {}
         self._stars: list[str] = []
         self._loading: set[str] = set()
         self._run = Interpreter(cst.Module(body=[]), file, project, silent=True)
@@ -216,14 +218,17 @@ class _SourceModule:
                 )
         elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             first = min([statement.lineno, *(d.lineno for d in statement.decorator_list)])
-            self._index.setdefault(statement.name, []).append((first, statement.end_lineno or first))
+            span = (first, statement.end_lineno or first)
+            self._index.setdefault(statement.name, []).append(span)
+            if isinstance(statement, ast.ClassDef):
+                self._bodies[span] = statement.body[0].lineno
         elif isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             for target in targets:
                 for node in ast.walk(target):
                     if isinstance(node, ast.Name):
-                        span = (statement.lineno, statement.end_lineno or statement.lineno)
-                        self._index.setdefault(node.id, []).append(span)
+                        lines = (statement.lineno, statement.end_lineno or statement.lineno)
+                        self._index.setdefault(node.id, []).append(lines)
         elif isinstance(statement, ast.Try | ast.If | ast.With):
             for child in ast.iter_child_nodes(statement):
                 if isinstance(child, ast.Import | ast.ImportFrom):
@@ -249,7 +254,11 @@ class _SourceModule:
         for first, last in spans[-3:]:
             text = "".join(self._lines[first - 1 : last])
             if last - first > 1 and _PLACEMENT.search(text) is None:
-                continue
+                body = self._bodies.get((first, last))
+                if body is None or body <= first:
+                    continue
+                # What a class inherits from may say that it is a Module, whatever stands in it.
+                text = "".join(self._lines[first - 1 : body - 1]) + "    pass\n"
             try:
                 snippet = cst.parse_module(text)
             except Exception:  # a definition that LibCST does not parse stays unknown

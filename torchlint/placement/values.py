@@ -405,6 +405,12 @@ def sequence(items: tuple[Value, ...] | None = None, element: Value | None = Non
     return Value(Kind.SEQUENCE, items=items, element=element)
 
 
+def is_as_given(value: Value) -> bool:
+    """Whether a value is an argument, or a part of one, rather than what was computed from it."""
+    facts = value.facts
+    return bool(facts & {"given", "taken", "collated"}) or any(fact.startswith("like:") for fact in facts)
+
+
 _TAKEN = frozenset({"assumed", "taken"})
 
 

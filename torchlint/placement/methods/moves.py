@@ -22,6 +22,7 @@ from torchlint.placement.values import (
     Place,
     Value,
     Where,
+    is_as_given,
     with_rank,
 )
 
@@ -153,8 +154,12 @@ def _is_copied(receiver: cst.BaseExpression, value: Value) -> bool:
 
 
 def _note_sent(run: Interpreter, value: Value, target: tuple[Alternative, ...]) -> None:
-    """What a caller gave is not on the device that a part of it is sent to; what was computed from it may be."""
-    if "given" not in value.facts and not any(fact.startswith("like:") for fact in value.facts):
+    """What a caller gave is not on the device that a part of it is sent to, as it came.
+
+    What was computed from it tells nothing: a move to where it is already changes nothing. Nor does a move in a
+    forward, which is there for callers of any kind.
+    """
+    if run.scene.role == "forward" or not is_as_given(value):
         return
     if all(p.place.where is Where.NAMED for p in target) and target and not run.scene.tests:
         for alternative in value.places:
