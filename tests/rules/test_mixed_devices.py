@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from checking import expect, findings, fixed, safeties, reported_lines
+from checking import expect, findings, fixed, reported_lines, safeties
 
 from torchlint.findings import Confidence, Safety
 
