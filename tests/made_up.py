@@ -27,6 +27,9 @@ class Seen:
     events: list[Any] = field(default_factory=list)
     failures: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
 
+    def release(self) -> None:
+        pass
+
 
 def observe(module: cst.Module, path: str) -> Seen:
     """Report all calls, in the order of the text."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from dataclasses import replace
@@ -422,3 +423,30 @@ def test_a_result_depends_on_the_input_alone(text: str) -> None:
     first = check(text, CUDA, Failing)
     assert check(text, CUDA, Failing) == first
     assert replace(first, path="train.py") == first
+
+
+def test_a_check_leaves_no_tree_behind() -> None:
+    """What refers to itself keeps the tree until garbage is collected, and trees are large."""
+    code = "\n".join(
+        [
+            "import torch",
+            "class Net(torch.nn.Module):",
+            "    def __init__(self):",
+            "        super().__init__()",
+            "        self.inner = Net()",
+            "    def forward(self, x):",
+            "        def deeper(y): return deeper(y) + self.forward(x)",
+            "        return deeper(x)",
+            "def outer(): return lambda: outer()",
+            "Net().cuda()(torch.zeros(3))",
+        ]
+    )
+    options = CheckOptions(frozenset(find_rules()))
+    check_source(code.encode(), "a.py", options)
+    gc.collect()
+    gc.disable()
+    try:
+        check_source(code.encode(), "a.py", options)
+        assert not [each for each in gc.get_objects() if type(each) is cst.ClassDef]
+    finally:
+        gc.enable()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 import pytest
 from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from libcst.metadata import MetadataWrapper, PositionProvider
 from programs import programs
 
@@ -63,6 +64,28 @@ def test_both_ways_give_the_same(text: str) -> None:
     # A decorator's code is generated before its function is begun, so that only the nearest holder agrees.
     nearest = [{key: around[-1:] for key, around in each.items()} for each in (holders, expected_holders)]
     assert {key: nearest[0][key] for key in wanted} == {key: nearest[1][key] for key in wanted}
+
+
+@settings(max_examples=60, deadline=None)
+@given(programs(), st.integers(0, 1000))
+def test_the_statements_around_a_node_suffice_to_find_it(text: str, number: int) -> None:
+    module = parsed(text)
+    nodes = [node for node in all_nodes(module) if isinstance(node, (cst.Call, cst.Name, cst.Comma))]
+    assume(nodes)
+    node = nodes[number % len(nodes)]
+    _, spans, holders = by_codegen(module, {id(node)}, True)
+    found = places(module, [node], text, statements=True)
+    if module.code == text:
+        assert found.span(node) == spans[id(node)]
+        assert found.holders[id(node)] == holders[id(node)]
+        assert all(spans[key] == span for key, span in found.spans.items())
+
+
+def test_of_two_equal_statements_the_right_one_is_found() -> None:
+    text = "import torch\nx.cuda()\nif a:\n    x.cuda()\nx.cuda()\n"
+    module = parse(text)
+    last = cst.ensure_type(cst.ensure_type(module.body[-1], cst.SimpleStatementLine).body[0], cst.Expr).value
+    assert places(module, [last], text).span(last) == (text.rindex("x.cuda"), len(text) - 1)
 
 
 @settings(max_examples=60, deadline=None)

@@ -34,6 +34,9 @@ class Observation(Protocol):
     @property
     def failures(self) -> Sequence[tuple[cst.CSTNode, str]]: ...
 
+    def release(self) -> None:
+        """Called when the events have been judged: nothing is asked of them any more."""
+
 
 Observer = Callable[["cst.Module", str], Observation]
 

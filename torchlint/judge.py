@@ -20,7 +20,7 @@ from torchlint.rule import Note, Report, Rule, RuleContext
 from torchlint.splice import touch
 
 if TYPE_CHECKING:
-    from torchlint.check import CheckOptions, Observer
+    from torchlint.check import CheckOptions, Observation, Observer
     from torchlint.source import Program
     from torchlint.suppressions import Suppressions
 
@@ -66,7 +66,8 @@ def judge(
     keep_hidden: return candidates that are less sure than asked for, too.
     """
     failures: list[tuple[cst.CSTNode | None, str]] = []
-    events = _events(module, path, observe, failures)
+    observation = _observation(module, path, observe, failures)
+    events = observation.events if observation is not None else ()
     instances = _instances(rules.values(), module, path, options, failures)
     reports = _unique(_told(instances, events, failures))
     if not keep_hidden:
@@ -81,22 +82,24 @@ def judge(
             )
         else:
             failures.append((None, f"{_label(report.rule)} reported a node that is not part of the file"))
+    if observation is not None:
+        observation.release()
     return Judged(candidates, [_error(failure, program, found, path) for failure in failures])
 
 
 # ---- events to reports -------------------------------------------------------------------------------------
 
 
-def _events(
+def _observation(
     module: cst.Module, path: str, observe: Observer, failures: list[tuple[cst.CSTNode | None, str]]
-) -> Sequence[Any]:
+) -> Observation | None:
     try:
         observation = deeply(lambda: observe(module, path))
     except Exception as error:
         failures.append((None, f"placement could not be inferred: {in_short(error)}"))
-        return ()
+        return None
     failures.extend(observation.failures)
-    return observation.events
+    return observation
 
 
 def _instances(

@@ -1,4 +1,4 @@
-"""Where nodes stand in the text: offsets, lines and ancestors of chosen nodes, from one code generation.
+"""Where nodes stand in the text: offsets, lines and ancestors of chosen nodes, from the code of what holds them.
 
 `libcst.metadata.PositionProvider` finds the same, of every node, in eight times the time. What is used here
 instead, `CodegenState`, is private to LibCST; should it change, PositionProvider takes over.
@@ -20,6 +20,7 @@ from libcst._nodes.internal import CodegenState
 
 from torchlint.deep import deeply
 from torchlint.findings import Position, Range
+from torchlint.placement.syntax import children
 from torchlint.source import Lines
 
 _Spans = dict[int, tuple[int, int]]
@@ -65,9 +66,15 @@ def places(
 ) -> Places:
     """Find nodes of a module in `text`, which the module was parsed from (by default, in its own code).
 
-    Nodes that are not in the module are left out. statements: find all statements as well.
+    Nodes that are not in the module are left out. statements: find statements as well: those around the nodes, and
+    with them all of the same statement of the module's; and the first ones of the module.
     """
+    nodes = list(nodes)
     wanted = {id(node) for node in nodes}
+    if text is not None:
+        near = deeply(lambda: _find_in_parts(module, nodes, wanted, statements, text))
+        if near is not None:
+            return Places(text, *near)
     code, spans, holders = deeply(lambda: _find(module, wanted, statements))
     if text is None or text == code:
         return Places(code, spans, holders)
@@ -82,6 +89,91 @@ def _find(module: cst.Module, wanted: set[int], statements: bool) -> tuple[str, 
         return by_codegen(module, wanted, statements)
     except (AttributeError, TypeError, KeyError):  # LibCST has changed inside
         return by_provider(module, wanted, statements)
+
+
+def _find_in_parts(
+    module: cst.Module, nodes: Iterable[cst.CSTNode], wanted: set[int], statements: bool, text: str
+) -> tuple[_Spans, _Holders] | None:
+    """The same from the code of those of the module's statements alone that hold the nodes, which the text has once.
+
+    To write out all of a module takes a third of the time of parsing it. None where only that will do.
+    """
+    spans: _Spans = {}
+    holders: _Holders = {}
+    parts = _holding(module, nodes)
+    first = _opening(module) if statements else 0
+    if not module.has_trailing_newline and (first == len(module.body) or parts[-1:] == list(module.body[-1:])):
+        return None  # the last statement's code has a line end that the text has not
+    try:
+        if first:
+            recorder = _Recorder(module, wanted, statements)
+            for line in module.header:
+                line._codegen(recorder)
+            if not _record(recorder, module.body[:first], text, 0, spans, holders):
+                return None
+        opened = {id(statement) for statement in module.body[:first]}
+        for part in parts:
+            recorder = _Recorder(module, wanted, statements)
+            if id(part) not in opened and not _record(recorder, [part], text, None, spans, holders):
+                return None
+    except (AttributeError, TypeError, KeyError):  # LibCST has changed inside, or nodes are of the other sort
+        return None
+    return (spans, holders) if wanted <= spans.keys() else None
+
+
+def _opening(module: cst.Module) -> int:
+    """How many statements a module opens with that imports may be added to."""
+    count = 0
+    while count < len(module.body) and type(module.body[count]) is cst.SimpleStatementLine:
+        count += 1
+    return min(max(count, 1), len(module.body))
+
+
+def _holding(module: cst.Module, nodes: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
+    """The statements of a module that hold the nodes; punctuation is not looked for, it stands with the rest."""
+    left = {id(node) for node in nodes if type(node) not in _PUNCTUATION}
+    found: list[cst.CSTNode] = []
+    for statement in module.body:
+        if not left:
+            break
+        before = len(left)
+        stack: list[cst.CSTNode] = [statement]
+        while stack and left:
+            node = stack.pop()
+            left.discard(id(node))
+            stack += children(node)
+        if len(left) < before:
+            found.append(statement)
+    return found
+
+
+_PUNCTUATION = (cst.Comma, cst.LeftParen, cst.RightParen)
+
+
+def _record(
+    recorder: _Recorder,
+    part: Iterable[cst.CSTNode],
+    text: str,
+    start: int | None,
+    spans: _Spans,
+    holders: _Holders,
+) -> bool:
+    """Note where things stand in a part of a module; False where the text has its code not once, or not at `start`."""
+    for statement in part:
+        statement._codegen(recorder)
+    code = "".join(recorder.tokens)
+    if start is None:
+        start = text.find(code)
+        while start > 0 and text[start - 1] not in "\r\n":
+            start = text.find(code, start + 1)
+        if text.find(code, start + 1) >= 0:
+            return False
+    if start < 0 or not text.startswith(code, start):
+        return False
+    offsets = [*accumulate(map(len, recorder.tokens), initial=start)]
+    spans.update((key, (offsets[first], offsets[last])) for key, (first, last) in recorder.marks.items())
+    holders.update(recorder.holders)
+    return True
 
 
 class _Recorder(CodegenState):

@@ -93,6 +93,11 @@ class Function:
         """Whether a decorator's last word is one of these."""
         return any(d.rsplit(".", 1)[-1] in names for d in self.decorators)
 
+    def release(self) -> None:
+        """Let go of what may refer to it in turn."""
+        self.owner, self.moment, self.outer = None, None, ()
+        self.defaults.clear()
+
     @property
     def is_static(self) -> bool:
         return self.has_decorator("staticmethod")
@@ -149,6 +154,13 @@ class Class:
             elif base.name:
                 names.add(base.name)
         return names
+
+    def release(self) -> None:
+        """Let go of what may refer to it in turn."""
+        self.heirs, self.bases, self._lineage = None, [], ()
+        self.methods.clear()
+        self.attributes.clear()
+        self.class_env.clear()
 
     def lineage(self) -> tuple[Class, ...]:
         """The class and its bases within the project, nearest first, each once."""
