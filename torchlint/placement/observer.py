@@ -49,8 +49,10 @@ class Observation:
         run = self.run
         if run is None:
             return
-        for definition in (*run.functions, *run.classes):
-            definition.release()
+        for function in run.functions:
+            function.release()
+        for cls in run.classes:
+            cls.release()
         vars(run).clear()
 
 
