@@ -71,7 +71,9 @@ def evaluate_arguments(run: Interpreter, node: cst.Call, env: Env) -> Arguments:
     arguments = Arguments()
     for arg in node.args:
         value = run.evaluate(arg.value, env)
-        if arg.star == "**":
+        if not arg.star and arg.keyword is None and not arguments.starred:
+            arguments.positional.append(Operand(arg.value, value))
+        elif arg.star == "**":
             arguments.unpacked.append(value)
         elif arg.star == "*":
             note_positions(run, value)
@@ -81,8 +83,6 @@ def evaluate_arguments(run: Interpreter, node: cst.Call, env: Env) -> Arguments:
                 arguments.starred.append(Operand(arg.value, Value(Kind.SEQUENCE, element=element_of(value))))
         elif arg.keyword is not None:
             arguments.named[arg.keyword.value] = Operand(arg.value, value)
-        elif not arguments.starred:
-            arguments.positional.append(Operand(arg.value, value))
         else:
             arguments.starred.append(Operand(arg.value, value))
     return arguments

@@ -130,7 +130,7 @@ def _operate(
         p.place.is_host for v in (a, b) for p in v.places
     ):
         # Whatever it is that is computed with, the result is where it is.
-        places = tuple(p._replace(rank=None) for p in union(a.places, b.places))
+        places = with_rank(union(a.places, b.places), None)
         return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=(a.facts | b.facts) & _OF_A_COMPUTATION)
     return UNKNOWN
 
@@ -192,7 +192,7 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
     if any(o in _TRUTH_ONLY for o in operators) or not _may_be_elementwise(values):
         return Value(Kind.NUMBER, read_numbers(values), tests=tests)
     # What is compared may be tensors, and then the result is one.
-    places = union(*(tuple(p._replace(rank=None) for p in v.places) for v in (values[0], values[-1])))
+    places = union(*(with_rank(v.places, None) for v in (values[0], values[-1])))
     facts = (values[0].facts | values[-1].facts) & _OF_A_COMPUTATION
     return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts, tests=tests)
 

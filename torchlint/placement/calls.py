@@ -43,7 +43,7 @@ def dropped_call(run: Interpreter, node: cst.Call, env: Env, row: cst.Tuple | No
     mark_dropped(run, node, env, row)
     value = run.evaluate(node, env)
     for kind in (Call, Autocast):
-        event = run.events.get((kind, node))
+        event = run.events.get((kind, node)) if kind in run.kinds else None
         if isinstance(event, Call | Autocast) and not run.scene.expects_error:
             event.dropped = True
     if value.kind is Kind.UNKNOWN and type(node.func) is cst.Attribute:

@@ -60,7 +60,7 @@ def looks_like_device(node: cst.CSTNode) -> bool:
 
 def is_vendor(text: str) -> bool:
     """Whether a device string names an accelerator."""
-    return text.split(":")[0] in VENDORS
+    return text.partition(":")[0] in VENDORS
 
 
 def name_device(run: Interpreter, node: cst.CSTNode, value: Value, what: str, api: str) -> None:
@@ -220,6 +220,8 @@ def note_cuda_autocast(run: Interpreter, node: cst.CSTNode, name: str) -> None:
 
 def mark_decorator(run: Interpreter, decorator: cst.Decorator) -> None:
     """A decorator can't ask what the function is given for its device."""
+    if DeviceName not in run.kinds:
+        return
     for node in descendants(decorator.decorator):
         event = run.events.get((DeviceName, node))
         if isinstance(event, DeviceName) and event.what == "autocast":
@@ -230,7 +232,7 @@ def mark_default(run: Interpreter, parameter: cst.Param) -> None:
     """A device that is the default of a parameter: what the author has, and what who calls may say otherwise."""
     default, name = parameter.default, parameter.name.value
     assert default is not None
-    for node in descendants(default):
+    for node in descendants(default) if DeviceName in run.kinds else ():
         event = run.events.get((DeviceName, node))
         if isinstance(event, DeviceName):
             event.what, event.api = "default", name

@@ -129,6 +129,9 @@ def _reads(function: cst.FunctionDef, name: str) -> int:
 def mark_loop_variable(run: Interpreter, loop: cst.For) -> None:
     """Mark `for t in xs: …; t = t.to(d)` where nothing reads `t` afterwards: `xs` keeps the old one."""
     names = set(assigned_names(loop.target))
+    used = run.frame.usage.attributes
+    if all(_MOVES.isdisjoint(used.get(name, ())) for name in names):
+        return
     last: cst.CSTNode | None = loop
     while isinstance(last, cst.For | cst.If):
         if type(last.body) is not cst.IndentedBlock or last.orelse is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import libcst as cst
 
 from torchlint.placement.conditions import narrow, truth_test
@@ -98,11 +100,21 @@ def number(run: Interpreter, node: cst.CSTNode, env: Env) -> Value:
 @expression(cst.SimpleString)
 def text(run: Interpreter, node: cst.SimpleString, env: Env) -> Value:
     value = string(node)
-    if value is not None and is_vendor(value):
+    if value is None:
+        return _SOME_TEXT
+    if is_vendor(value):
         run.literals[node] = run.scene
         if value.startswith("mps"):
             run.emit(DeviceName(node, run.scene, "mps", "mention", literal=value), "mention")
         return Value(Kind.STRING, name=value, ref=node)
+    return _text(value)
+
+
+_SOME_TEXT = Value(Kind.STRING)
+
+
+@lru_cache(maxsize=4096)  # the same few texts over and over, and a Value never changes
+def _text(value: str) -> Value:
     return Value(Kind.STRING, name=value)
 
 

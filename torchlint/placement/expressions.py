@@ -119,7 +119,7 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
         return base.element if attr not in ("encodings", "is_fast", "n_sequences") else UNKNOWN
     if base.kind in (Kind.UNKNOWN, Kind.OWNED, Kind.MAPPING):
         # What a batch or an output holds lives where it does.
-        places = tuple(p._replace(rank=None) for p in base.places)
+        places = with_rank(base.places, None)
         return Value(Kind.UNKNOWN, places, min(base.certainty, Certainty.INFERRED), facts=handed_on(base))
     return UNKNOWN
 
@@ -131,7 +131,7 @@ _OPTIONS = frozenset(
 
 
 def _device_attribute(base: Value, node: cst.Attribute) -> Value:
-    places = tuple(p._replace(rank=None) for p in base.places)
+    places = with_rank(base.places, None)
     options = base.kind is Kind.UNKNOWN and words(node.value).rsplit(".", 1)[-1].lower().strip("_") in _OPTIONS
     if not places or options:
         places = (Alternative(Place(Where.NAMED, words(node)), None, node),)

@@ -58,7 +58,21 @@ def _unknown(run: Interpreter, node: Any, env: Env) -> Value:
 
 
 EXPRESSIONS = _Evaluators()
-STATEMENTS: dict[type[cst.CSTNode], Execute] = {}
+
+
+class _Executors(dict[type[cst.CSTNode], Execute]):
+    """How to execute each type of statement; what nobody handles does nothing."""
+
+    def __missing__(self, kind: type[cst.CSTNode]) -> Execute:
+        self[kind] = _nothing
+        return _nothing
+
+
+def _nothing(run: Interpreter, node: Any, env: Env) -> Outcome | None:
+    return None
+
+
+STATEMENTS = _Executors()
 
 
 def expression(*kinds: type[cst.CSTNode]) -> Callable[[Evaluate], Evaluate]:
@@ -153,6 +167,8 @@ class Interpreter:
         self.functions: list[Function] = []
         self.classes: list[Class] = []
         self.events: dict[tuple[Any, ...], Event] = {}
+        #: The types of those, so that who looks for one need not look where there is none.
+        self.kinds: set[type[Event]] = set()
         #: Moves whose result is bound to a loop variable only.
         self.move_uses: dict[cst.CSTNode, Use] = {}
         #: The scenes of device literals.
@@ -256,14 +272,12 @@ class Interpreter:
             if type(node) is cst.SimpleStatementLine:
                 for small in node.body:
                     self.statement = small
-                    handler = STATEMENTS.get(type(small))
-                    outcome = handler(self, small, env) if handler is not None else None
+                    outcome = STATEMENTS[type(small)](self, small, env)
                     if outcome is not None and outcome.ended:
                         ended = True
             else:
                 self.statement = node
-                handler = STATEMENTS.get(type(node))
-                outcome = handler(self, node, env) if handler is not None else None
+                outcome = STATEMENTS[type(node)](self, node, env)
                 if outcome is not None:
                     if outcome.ended:
                         ended = True
@@ -299,7 +313,9 @@ class Interpreter:
             self.timeline.works(event.node)
         if self.silent:
             return
-        key = (type(event), event.node, *extra)
+        kind = type(event)
+        self.kinds.add(kind)
+        key = (kind, event.node, *extra)
         old = self.events.get(key)
         if old is None or (isinstance(old, Move | Sync) and _knows_more(event, old)):
             self.events[key] = event

@@ -85,7 +85,7 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
     if base.kind is Kind.STRING:
         return Value(Kind.STRING)
     if base.kind is Kind.UNKNOWN:
-        places = base.places if "batch" in base.facts else tuple(p._replace(rank=None) for p in base.places)
+        places = base.places if "batch" in base.facts else with_rank(base.places, None)
         # What was moved and has several dimensions is a tensor.
         kind = Kind.TENSOR if len(node.slice) > 1 and "fresh" in base.facts and places else Kind.UNKNOWN
         return Value(kind, places, min(base.certainty, Certainty.INFERRED), facts=handed_on(base))

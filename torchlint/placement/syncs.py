@@ -100,6 +100,8 @@ def spare(run: Interpreter, value: Value) -> None:
 
 def demand_host(run: Interpreter, node: cst.CSTNode) -> None:
     """What asks for a value on the host is a reason for the wait that brought it there."""
+    if Sync not in run.kinds:
+        return
     for below in descendants(node):
         event = run.events.get((Sync, below))
         if isinstance(event, Sync):
