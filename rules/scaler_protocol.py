@@ -10,7 +10,14 @@ from torchlint.placement.values import Certainty
 from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule
 
 _ERRORS = frozenset(
-    [Fault.PLAIN_STEP, Fault.NO_UPDATE, Fault.UNSCALED_LATE, Fault.NEVER_SCALED, Fault.UPDATE_ALONE]
+    [
+        Fault.PLAIN_STEP,
+        Fault.NO_UPDATE,
+        Fault.UNSCALED_LATE,
+        Fault.NEVER_SCALED,
+        Fault.UPDATE_ALONE,
+        Fault.HALF_PARAMETERS,
+    ]
 )
 _MESSAGES = {
     Fault.NEVER_SCALED: "the loss is never scaled, yet `{scaler}.step` divides its gradients by the scale",
@@ -23,6 +30,7 @@ _MESSAGES = {
     Fault.UNSCALED_LATE: "`unscale_` comes after `{scaler}.step`, which has unscaled already, and raises",
     Fault.UPDATE_ALONE: "`{scaler}.update()` comes before any `{scaler}.step`, and raises",
     Fault.MADE_ANEW: "this GradScaler is made anew in every round, so that its scale never settles",
+    Fault.HALF_PARAMETERS: "the parameters are float16, whose gradients `{scaler}` refuses to unscale",
     Fault.OWNED: "the framework scales, unscales and updates by itself; these calls of its scaler break that",
 }
 
@@ -34,9 +42,9 @@ class ScalerProtocol(Rule):
         Follows `scale`, `backward`, `unscale_`, clipping, `step` and `update` along all paths of a function,
         loops and early exits included, and into the helpers that it calls. Reports a plain `optimizer.step()`
         after a scaled backward or beside `scaler.step`, a plain backward before `scaler.step`, clipping that
-        is not preceded by `unscale_`, a missing or skipped `update`, `unscale_` more than once before
-        `update`, an `update` with no step, a scaler made anew in each epoch, and calls of a scaler that a
-        framework owns.
+        is not preceded by `unscale_`, a missing or skipped `update`, `unscale_` more than once before `update`,
+        an `update` with no step, a scaler made anew in each epoch, parameters in float16, and calls of a scaler
+        that a framework owns.
 
     Why it matters
         Some of these raise in the second iteration; the others train on gradients that are tens of thousands
@@ -109,7 +117,8 @@ class ScalerProtocol(Rule):
         if event.fault is Fault.SECOND_STEP:
             edit = NodeEdit(event.node, "delete-statement")
             return NodeFix("leave the step to the scaler", Safety.UNSAFE, (edit,))
-        if event.fault is Fault.SCALED_CLIP and event.scaler and event.optimizer:
+        clips_all = "clip_grad" in self.context.code(event.node)
+        if event.fault is Fault.SCALED_CLIP and clips_all and event.scaler and event.optimizer:
             call = f"{event.scaler}.unscale_({event.optimizer})"
             return NodeFix(f"`{call}` first", Safety.UNSAFE, (NodeEdit(event.node, "line-before", call),))
         if event.fault is Fault.NEVER_SCALED and event.scaler:

@@ -438,3 +438,102 @@ def test_the_second_step_is_deleted() -> None:
 
 def test_the_loss_is_scaled() -> None:
     assert fixed(loop(ZERO, "loss.backward()", STEP, UPDATE), CODE) == loop(ZERO, BACK, STEP, UPDATE)
+
+
+def agent(*, init: str = "", update: str = "", after: str = "") -> str:
+    return f"""
+        import torch
+        class Agent:
+            def __init__(self, net, base):
+                self.net = net
+                self.optimizer = torch.optim.Adam(net.parameters())
+                self.scaler = torch.amp.GradScaler("cuda"){init}
+            def learn(self, x):
+                loss = self.net(x).mean()
+                self.scaler.scale(loss).backward()
+                self.scaler.step(self.optimizer){update}
+            def other(self):
+                {after or "return None"}
+        """
+
+
+def test_a_scaler_that_nothing_in_the_file_updates_is_reported_where_it_steps() -> None:
+    expect(agent(update="  # <-"), CODE)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "self.scaler.update()",
+        "self.finish(self.scaler)",
+        "agent = self\n                agent.scaler.update()",
+    ],
+)
+def test_a_scaler_that_another_method_updates_is_not(after: str) -> None:
+    expect(agent(after=after), CODE)
+
+
+@pytest.mark.parametrize("cast", ["net.half()", "net = net.half().cuda()", "net = net.to(torch.float16)"])
+def test_parameters_in_float16_can_not_be_unscaled(cast: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        def train(batches):
+            net = nn.Linear(2, 2)
+            {cast}
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            scaler = torch.amp.GradScaler("cuda")
+            for batch in batches:
+                scaler.scale(net(batch).mean()).backward()
+                scaler.step(optimizer)  # <-
+                scaler.update()
+                optimizer.zero_grad()
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "net = net.half().float()",
+        "net = net.bfloat16()",
+        "if flag:\n                net = net.half()",
+        "net.half()\n            net.head.float()\n            net.float()",
+        "other.half()",
+    ],
+)
+def test_parameters_that_are_float32_can(lines: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        def train(batches, flag, other: nn.Module):
+            net = nn.Linear(2, 2)
+            {lines}
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            scaler = torch.amp.GradScaler("cuda")
+            for batch in batches:
+                scaler.scale(net(batch).mean()).backward()
+                scaler.step(optimizer)
+                scaler.update()
+                optimizer.zero_grad()
+        """,
+        CODE,
+    )
+
+
+def test_gradients_that_are_bounded_one_by_one_are_clipped() -> None:
+    code = """
+        import torch
+        def train(net, batches, optimizer, scaler):
+            for batch in batches:
+                scaler.scale(net(batch).mean()).backward()
+                for p in net.parameters():
+                    p.grad.data.clamp_(-1, 1)  # <-
+                scaler.step(optimizer)
+                scaler.update()
+        """
+    expect(code, CODE)
+    assert fixed(code, CODE).count("unscale_") == 0

@@ -428,6 +428,7 @@ class Fault(enum.Enum):
     UNSCALED_LATE = "unscale_ after step"
     UPDATE_ALONE = "update without step"
     MADE_ANEW = "scaler made anew"
+    HALF_PARAMETERS = "float16 parameters to unscale"
     OWNED = "own scaler beside a framework's"
 
 

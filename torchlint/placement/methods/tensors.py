@@ -126,6 +126,10 @@ def _copied_into(
 _WRITING = ("copy_", "scatter_", "index_", "masked_", "put_", "fill_diagonal_")
 
 
+#: Methods that bound what they are called on.
+_CLIPPING = frozenset(["clamp_", "clip_", "clamp_min_", "clamp_max_"])
+
+
 #: Methods that take a 0-dim tensor wherever they take a number.
 _TAKING_NUMBERS = frozenset(
     "add sub mul div true_divide masked_fill eq ne gt lt ge le clamp clamp_min clamp_max".split()
@@ -198,6 +202,8 @@ def _general_method(
         if (unless is None or unless not in arguments.named) and waits(name, arguments.all()):
             emit_sync(run, node, name, value, hidden=True)
     in_place = name.endswith("_") and not name.startswith("_")
+    if name in _CLIPPING and "of grad" in value.facts:
+        run.emit(GradUse(node, run.scene, "clip"))
     receiver = Operand(func.value, value, "in place" if in_place else "operand")
     key = dotted(func.value)
     if in_place and run.frame.function is not None and "fresh" not in value.facts:

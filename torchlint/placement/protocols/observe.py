@@ -14,6 +14,7 @@ from torchlint.placement.protocols.amp import Amp, State
 from torchlint.placement.protocols.faults import Claim, Ledger
 from torchlint.placement.protocols.paths import TooManyPaths, Walk
 from torchlint.placement.protocols.renewal import made_anew
+from torchlint.placement.protocols.upkeep import half_parameters, never_updated
 from torchlint.placement.scene import Scene
 from torchlint.placement.values import Kind
 
@@ -42,7 +43,7 @@ def observe_protocols(run: Interpreter) -> None:
     ):
         return
     _Judge(run, dict(by_node)).judge()
-    for event in made_anew(run):
+    for event in (*made_anew(run), *never_updated(run), *half_parameters(run)):
         run.emit(event, event.fault)
 
 
