@@ -18,7 +18,7 @@ class HardcodedDevice(DeviceNames):
     What it does
         Finds `.cuda()`, `"cuda"` and `torch.cuda.FloatTensor` where no test, flag or `try` around them asks for
         the device; `y.cuda()` where a test of `x.is_cuda` means the device of `x`, and `x.device.type` where
-        a device is asked for, which both lose the index; a default `device="cuda"` of a function that is given a
+        a device is asked for, which both lose the index; `x.get_device()`, which is -1 on the CPU; a default `device="cuda"` of a function that is given a
         tensor to compute with; `x.cuda()` in a method of a Module wherever CUDA is available. All of a file are
         one finding. Silent: tests, files that need CUDA as a whole (they import Triton, raise without CUDA, or run
         on NCCL), and functions and files that say so in their name.
@@ -86,6 +86,8 @@ class HardcodedDevice(DeviceNames):
         self._is_program = True
 
     def _message(self, named: DeviceName) -> str:
+        if named.api == "get_device":
+            return f"`{self.context.code(named.node)}` is -1 on the CPU, and no device has that index"
         if named.what == "beside":
             shown = self.context.code(named.node) if type(named.node) is not cst.Call else ".cuda()"
             return f"`{shown}` is the current device, which need not be `{named.at_hand}`"
@@ -124,13 +126,15 @@ class HardcodedDevice(DeviceNames):
             and named.at_hand.endswith(".device")
         ):
             edits = (NodeEdit(node, "replace", f"{device}.type"),)
-        elif named.what == "beside" and type(node) is cst.Attribute and named.at_hand:
+        elif named.api == "get_device" or (
+            named.what == "beside" and type(node) is cst.Attribute and named.at_hand
+        ):
             edits = (NodeEdit(node, "replace", device),)
         elif (
             named.what in ("cuda()", "beside") and type(node) is cst.Call and type(node.func) is cst.Attribute
         ):
             edits = (NodeEdit(node.func.attr, "replace", "to"), *_first_argument(node, device))
-        if len(edits) == 1 and type(node) is cst.Call:
+        if len(edits) == 1 and type(node) is cst.Call and named.api != "get_device":
             return None
         return NodeFix(f"use `{device}`", Safety.UNSAFE, edits) if edits else None
 

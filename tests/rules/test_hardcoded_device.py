@@ -528,3 +528,28 @@ def test_what_is_imported_under_an_option_excuses_nothing() -> None:
         """,
         CODE,
     )
+
+
+@pytest.mark.parametrize("use", ["torch.ones(3, device=x.get_device())", "y.to(x.get_device())"])
+def test_the_index_of_a_tensor_on_the_cpu_is_no_device(use: str) -> None:
+    code = f"""
+        import torch
+        def work(x: torch.Tensor, y: torch.Tensor):
+            return x + {use}  # <-
+        """
+    expect(code, CODE)
+    assert use.replace("x.get_device()", "x.device") in fixed(code, CODE)
+
+
+@pytest.mark.parametrize("test", ["x.is_cuda", "x.get_device() >= 0", "x.device.type == 'cuda'"])
+def test_the_index_of_a_tensor_that_is_asked_first_is_one(test: str) -> None:
+    expect(
+        f"""
+        import torch
+        def work(x: torch.Tensor, y: torch.Tensor):
+            if {test}:
+                y = y.to(x.get_device())
+            return x + y
+        """,
+        CODE,
+    )

@@ -79,6 +79,12 @@ def name_device(run: Interpreter, node: cst.CSTNode, value: Value, what: str, ap
         # The type of a device is the current one of its sort.
         device = words(node.value)
         run.emit(DeviceName(node, run.scene, "cuda", "beside", api, at_hand="" if "…" in device else device))
+    elif type(node) is cst.Call and type(node.func) is cst.Attribute and not node.args:
+        asked = dotted(node.func.value)
+        known = run.scene.asks_for_accelerator or any("get_device()" in c for c, _ in run.scene.conditions)
+        if node.func.attr.value == "get_device" and asked is not None and not known:
+            # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.get_device.html: -1 for tensors on the CPU
+            run.emit(DeviceName(node, run.scene, "cuda", "beside", "get_device", at_hand=f"{asked}.device"))
 
 
 def emit_device_name(run: Interpreter, named: DeviceName) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.placement.definitions import Class
-from torchlint.placement.events import Build, Fault, Move, Protocol, Scaler
+from torchlint.placement.events import Build, Event, Fault, Move, Protocol, Scaler
 from torchlint.placement.syntax import descendants, dotted, words
 from torchlint.placement.values import Certainty, Kind
 
@@ -90,7 +90,7 @@ def half_parameters(run: Interpreter) -> Iterator[Protocol]:
                 break
 
 
-def _cast(run: Interpreter, before: list[object], build: Build, module: str) -> cst.CSTNode | None:
+def _cast(run: Interpreter, before: Sequence[Event], build: Build, module: str) -> cst.CSTNode | None:
     """Where a Module became float16 for good, among the events before its optimizer was built."""
     found: cst.CSTNode | None = None
     for event in before:
