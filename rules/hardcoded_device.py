@@ -18,10 +18,11 @@ class HardcodedDevice(DeviceNames):
     What it does
         Finds `.cuda()`, `"cuda"` and `torch.cuda.FloatTensor` where no test, flag or `try` around them asks for
         the device; `y.cuda()` where a test of `x.is_cuda` means the device of `x`, and `x.device.type` where
-        a device is asked for, which both lose the index; `x.get_device()`, which is -1 on the CPU; a default `device="cuda"` of a function that is given a
-        tensor to compute with; `x.cuda()` in a method of a Module wherever CUDA is available. All of a file are
-        one finding. Silent: tests, files that need CUDA as a whole (they import Triton, raise without CUDA, or run
-        on NCCL), and functions and files that say so in their name.
+        a device is asked for, which both lose the index; `x.get_device()`, which is -1 on the CPU; a default
+        `device="cuda"` of a function that is given a tensor to compute with; `x.cuda()` in a method of a Module
+        wherever CUDA is available. All of a file are one finding. Silent: tests, files that need CUDA as a whole
+        (they import Triton, raise without CUDA, or run on NCCL), and functions and files that say so in their
+        name.
 
     Why it matters
         The code fails on every machine without that vendor's device, and moves what it is given to the first
