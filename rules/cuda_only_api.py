@@ -76,7 +76,7 @@ class CudaOnlyApi(DeviceNames):
                 version = ".".join(map(str, known.since))
                 message += f"; `{known.replacement}` (torch {version}) is portable"
             # A program that tells about its GPU on the way is one for a GPU.
-            tells = named.scene.function is None and _last(named) in _TELLING
+            tells = (named.scene.function is None and _last(named) in _TELLING) or _last(named) == "memory_summary"
             confidence = Confidence.POSSIBLE if tells or named.scene.function in driving else Confidence.LIKELY
             yield self.finding(named, message, confidence=confidence, cause=self.context.module)
 
@@ -86,7 +86,9 @@ def _last(named: DeviceName) -> str:
 
 
 #: What is asked of a device in order to be shown.
-_TELLING = frozenset("get_device_properties get_device_name get_device_capability mem_get_info memory_summary".split())
+_TELLING = frozenset(
+    "get_device_properties get_device_name get_device_capability mem_get_info memory_summary device".split()
+)
 #: What code asks of a device in passing.
 _COMMON = frozenset(
     "synchronize current_device device get_device_name get_device_properties get_device_capability set_device"

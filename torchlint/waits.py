@@ -55,6 +55,8 @@ class WaitRule(Rule):
 
     def confidence(self, sync: Sync) -> Confidence:
         """How sure it is that the host waits here."""
+        if sync.scene.host_program:
+            return Confidence.POSSIBLE  # there is no other device to wait for
         if sync.value is None:
             return Confidence.CERTAIN
         return weakest(confidence_of(sync.value.certainty), _of_place(sync.value))

@@ -423,3 +423,118 @@ def test_a_program_that_tells_about_its_gpu_is_for_one() -> None:
         """,
         "DEV502",
     )
+
+
+def test_a_default_of_a_field_is_possible_alone() -> None:
+    code = """
+        import torch
+        class Options:
+            device: torch.device = torch.device("cuda:0"){}
+        """
+    expect(code.format(""), "DEV501")
+    expect(code.format("  # <-"), "DEV501", confidence=Confidence.POSSIBLE)
+
+
+def test_a_multi_gpu_demonstration_in_a_program_is_for_gpus() -> None:
+    expect(
+        """
+        import torch
+        with torch.cuda.device(1):
+            x = torch.zeros(3)
+        def work(x):
+            with torch.cuda.device(1):  # <-
+                return x + 1
+        """,
+        "DEV502",
+    )
+
+
+# ---------------------------------------------------------------------- where a program runs
+
+_PROGRAM = """
+import torch
+from torch import nn
+model = nn.Linear(2, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = (model(x) - y).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item()){}
+"""
+
+
+def test_a_program_that_moves_nothing_waits_for_nothing() -> None:
+    expect(_PROGRAM.format(""), "DEV301")
+    expect(_PROGRAM.format("  # <-"), "DEV301", confidence=Confidence.POSSIBLE)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "model = model.cuda()",
+        "model.to(place)",
+        "model = Accelerator().prepare(model)",
+        "torch.set_default_device('cuda')",
+    ],
+)
+def test_a_program_that_moves_its_model_waits(line: str) -> None:
+    code = _PROGRAM.format("  # <-").replace("optimizer = ", f"{line}\noptimizer = ", 1)
+    expect(code.replace("from torch import nn", "from torch import nn\nfrom accelerate import Accelerator"), "DEV301")
+
+
+def test_functions_that_others_call_may_run_anywhere() -> None:
+    expect(
+        """
+        def fit(model, loader, optimizer):
+            for x, y in loader:
+                loss = (model(x) - y).pow(2).mean()
+                loss.backward()
+                optimizer.step()
+                print(loss.item())  # <-
+        """,
+        "DEV301",
+    )
+
+
+def test_a_module_that_moves_a_part_of_itself_places_itself() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Hybrid(nn.Module):
+            def __init__(self, rank):
+                super().__init__()
+                self.fc = nn.DataParallel(nn.Linear(16, 8).to(rank))
+            def forward(self, x):
+                return self.fc(x)
+        def train(rank):
+            model = Hybrid(rank)
+            target = torch.zeros(3).to(rank)
+            return nn.functional.mse_loss(model(torch.zeros(3, 16).to(rank)), target)
+        """,
+        "DEV102",
+    )
+
+
+def test_a_type_is_no_tensor() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Block(nn.Module):
+            def forward(self, x, image):
+                dtype = torch.float16 if self.half_precision else torch.float32
+                x = self.conv(x.to(dtype=dtype)) if x is not None else self.first(image)
+                assert x.dtype == dtype
+                return x
+        """,
+        "DEV303",
+    )
+
+
+def test_priorities_go_to_the_host() -> None:
+    body = "buffer.update_priorities(indices, loss.detach().cpu().numpy())"
+    assert texts(step(body), "DEV302") == []
+    assert texts(step(body.replace("update_priorities", "extend")), "DEV302") != []

@@ -7,6 +7,7 @@ from typing import Any
 import libcst as cst
 
 from torchlint.placement.definitions import MODULE_HABITS, Class, Function
+from torchlint.placement.devices import mark_field
 from torchlint.placement.events import Attribute
 from torchlint.placement.functions import define, instance_of, summarise
 from torchlint.placement.interpreter import Env, Interpreter
@@ -42,6 +43,9 @@ def define_class(run: Interpreter, node: cst.ClassDef, env: Env) -> Value:
                 cls.methods[statement.name.value] = function
         else:
             run.block([statement], class_env)
+            for small in statement.body if type(statement) is cst.SimpleStatementLine else (statement,):
+                if type(small) is cst.AnnAssign:
+                    mark_field(run, small)
     cls.looks_like_module = _looks_like_module(run, cls)
     cls.class_env = {k: v for k, v in class_env.items() if k not in env}
     run.classes.append(cls)
@@ -490,7 +494,7 @@ def _places_itself(cls: Class) -> bool:
             continue
         usage = known.run.usage.of(init.node)
         moved = {"to", "cuda"} & set().union(*usage.attributes.values()) if usage.attributes else set()
-        if moved or any("device" in name for name in init.parameters):
+        if moved or usage.moves or any("device" in name for name in init.parameters):
             return True
     return False
 

@@ -247,6 +247,14 @@ def mark_default(run: Interpreter, parameter: cst.Param) -> None:
         run.emit(DeviceName(default, run.scene, text.split(":")[0], "default", name, literal=text))
 
 
+def mark_field(run: Interpreter, field: cst.AnnAssign) -> None:
+    """A device that is the default of a class's annotated field: who makes an instance may say otherwise."""
+    for node in descendants(field.value) if field.value is not None and DeviceName in run.kinds else ():
+        event = run.events.get((DeviceName, node))
+        if isinstance(event, DeviceName):
+            event.what, event.api = "default", dotted(field.target) or ""
+
+
 def settle_defaults(run: Interpreter, function: Function) -> None:
     """Of a device that is a parameter's default: whether a tensor that is given along says better where things go.
 

@@ -101,6 +101,8 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
         return Value(Kind.NUMBER, tests=frozenset({"training"}))
     if attr in ("is_cuda", "is_mps", "is_xpu"):
         return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
+    if attr == "dtype" and base.kind in (Kind.UNKNOWN, Kind.MODULE, Kind.OWNED):
+        return Value(Kind.DTYPE)
     if base.kind is Kind.TENSOR:
         if attr == "grad" and "moved leaf" in base.facts:
             run.emit(GradUse(node, run.scene, "grad", base))

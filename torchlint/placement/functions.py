@@ -206,6 +206,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
         autocast=_decorating_autocast(run, function),
         default_device=scene.default_device,
         host_only=scene.host_only,
+        host_program=scene.host_program,
         converts=scene.converts,
         is_test=scene.is_test or (function.owner is not None and function.owner.is_test),
         device_aware=_is_device_aware(run, function),

@@ -159,7 +159,8 @@ class Interpreter:
         self.scene = Scene(
             default_device=self.usage.sets_default_device,
             is_test=_is_test_path(path),
-            host_only=self.usage.is_host_only,
+            host_only=self.usage.is_host_only or self.usage.is_host_program(path),
+            host_program=self.usage.is_host_program(path),
             converts=re.search(r"(?:^|[/\\])(?:convert|export)[^/\\]*\.py$", path) is not None,
         )
         #: Whether the file only defines what others call.

@@ -32,7 +32,8 @@ class Scene(NamedTuple):
     device_aware: the function reads or chooses devices, or code that trains reaches it, so that it is written for
         tensors on any device. offered: a plain function of a file that only defines what others call, and that
         reads no data of the host: whoever has tensors calls it. host_only: the file trains and never speaks of a
-        device. converts: the file's name says that it converts checkpoints.
+        device. host_program: it does, and is a program, so that all of it runs on the CPU. converts: the file's
+        name says that it converts checkpoints.
     caught: inside a `try` whose handlers go on. expects_error: what stands here is there to fail (`with
         pytest.raises(…)`).
     """
@@ -54,6 +55,7 @@ class Scene(NamedTuple):
     device_aware: bool = False
     offered: bool = False
     host_only: bool = False
+    host_program: bool = False
     converts: bool = False
     expects_error: bool = False
     caught: bool = False

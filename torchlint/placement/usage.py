@@ -28,6 +28,13 @@ _OF_DEVICES = frozenset(
     "to cuda cpu device is_cuda type_as new_zeros new_ones new_full new_tensor new_empty xpu mps npu hpu get_device"
     " prepare Accelerator accelerator set_default_device set_default_tensor_type Fabric Trainer LightningModule".split()
 )
+#: Of these, what says no more than the type of a tensor.
+_OF_TYPES = frozenset(["type_as"])
+#: Names of what moves models and batches by itself.
+_PLACING_FRAMEWORKS = frozenset(
+    "Accelerator accelerator Fabric fabric Trainer LightningModule pl L lightning deepspeed colossalai Booster booster"
+    " DDP DistributedDataParallel init_process_group build_model device devices gpu use_cuda".split()
+)
 #: Functions that training runs, by the names that frameworks call.
 _TRAINING = ("forward", "training_step", "loss", "compute_loss")
 #: What a function of another file is called that does one step of a training.
@@ -206,6 +213,16 @@ class FileUsage:
                 return setup
             setup |= more
 
+    def is_host_program(self, path: str) -> bool:
+        """Whether the file is a program that trains on the CPU, where its models and its batches are."""
+        trains = any(usage.trains for usage in self.scopes.values())
+        if not trains or not self.mentions & _OF_DEVICES <= _OF_TYPES:
+            return False
+        if any(_PLACING_FRAMEWORKS & usage.loads.keys() for usage in self.scopes.values()):
+            return False
+        top = self.scopes[0]
+        return top.trains or "__name__" in top.loads or path.endswith(".ipynb")
+
     @property
     def is_host_only(self) -> bool:
         """Whether the file trains a model and nothing in it speaks of a device."""
@@ -350,7 +367,7 @@ class FileUsage:
                 self._heat(loop)
             else:
                 scope.backward = True
-        if method == "to" and any(not _is_dtype(a) for a in node.args):
+        if method == "cuda" or (method == "to" and any(not _is_dtype(a) for a in node.args)):
             scope.moves = True
         if method == "cuda" and receiver is not None and any(_is_non_blocking(a) for a in node.args):
             scope.attributes[receiver].add("[copied]")

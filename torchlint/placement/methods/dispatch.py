@@ -48,7 +48,7 @@ def method_call(
 ) -> Value:
     """`receiver.name(...)`."""
     name = func.attr.value
-    if name == "step" and _is_environment(func.value):
+    if (name == "step" and _is_environment(func.value)) or _PRIORITIES.search(name) is not None:
         # What an environment is told has to be on the host.
         for operand in arguments.all():
             demand(run, operand.value)
@@ -109,6 +109,8 @@ def method_call(
 _SHOWING = frozenset(["add_scalar", "add_scalars", "set_postfix"])
 
 
+#: Methods by which a replay buffer, whose tree is Python's, learns the priorities of what was drawn.
+_PRIORITIES = re.compile(r"^(?:update|set)_(?:\w+_)?priorit(?:y|ies)$")
 _ENVIRONMENT = re.compile(r"(?:^|_)(?:v?envs?|environment|game|gym|simulator|world)\d*(?:_|$)", re.IGNORECASE)
 
 
