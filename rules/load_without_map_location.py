@@ -110,7 +110,8 @@ def _confidence(load: Load) -> Confidence:
     published = load.api != "torch.load" and ("://" in load.what or load.what.endswith("[…]"))
     function = load.scene.function.name.value if load.scene.function is not None else ""
     named = _words(f"{load.what} {load.into} {function}")
-    return Confidence.LIKELY if not published and named & _STATE else Confidence.POSSIBLE
+    told = named & _STATE and not _words(load.what) & _OTHERWISE
+    return Confidence.LIKELY if told and not published else Confidence.POSSIBLE
 
 
 def _words(text: str) -> set[str]:
@@ -123,3 +124,5 @@ _STATE = frozenset(
     " pretrain resume resumed restore snapshot pth mdl encoder decoder generator discriminator optimizer optim"
     " ema unet vae backbone embedding embeddings embed params parameters policy actor critic agent url".split()
 )
+#: Words for what holds numbers alone, and for what the program has in memory, which it may have written itself.
+_OTHERWISE = frozenset("group groups bytes buffer buf stream".split())

@@ -221,3 +221,23 @@ class Net(nn.Module):
         return x
 """
     assert bool(texts(code, CODE)) is reported
+
+
+def test_the_dtype_of_anything_is_no_tensor() -> None:
+    code = """
+import torch
+from torch import nn
+from layers import Conv
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = Conv(3, 3)
+
+    def forward(self, x):
+        dtype = torch.float32
+        x = self.conv(x.to(dtype=dtype))
+        assert x.dtype == dtype
+        return x
+"""
+    assert texts(code, CODE) == []

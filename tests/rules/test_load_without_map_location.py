@@ -54,3 +54,10 @@ def load(model, checkpoint):
 """
     options = CheckOptions(frozenset({"DEV107"}))
     assert [f.code for f in check_source(code, "model.py", options).findings] == ["DEV107"]
+
+
+def test_groups_of_options_hold_no_tensors_and_bytes_in_memory_are_the_programs_own() -> None:
+    options = CheckOptions(frozenset({"DEV107"}))
+    for read, expected in (("path", ["DEV107"]), ("param_group_path", []), ("state_bytes", [])):
+        code = f"import torch\ndef load_optimizer(optimizer, {read}):\n    return torch.load({read})\n"
+        assert [f.code for f in check_source(code.encode(), "model.py", options).findings] == expected

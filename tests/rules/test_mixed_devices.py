@@ -532,3 +532,55 @@ def test_a_forward_moves_what_may_be_there_already() -> None:
                 return adjacency @ torch.cat((hidden, nodes), -1)
         """
     assert not reported_lines(code, "DEV102")
+
+
+@pytest.mark.parametrize("built", ["nn.Linear(16, 8).to(rank)", "DDP(nn.Linear(16, 8).cuda(rank))"])
+def test_a_module_that_places_its_parts_itself_is_not_on_the_host(built: str) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+        from torch.nn.parallel import DistributedDataParallel as DDP
+
+        class Hybrid(nn.Module):
+            def __init__(self, rank):
+                super().__init__()
+                self.fc = {built}
+
+            def forward(self, x):
+                return self.fc(x)
+
+        def train(rank, loader):
+            model, criterion = Hybrid(rank), nn.CrossEntropyLoss()
+            for x, y in loader:
+                criterion(model(x.to(rank)), y.to(rank)).backward()
+    """
+    assert not findings(code, CODE)
+
+
+def test_an_index_that_was_none_and_is_made_is_not_none() -> None:
+    code = """
+        import torch
+
+        class Scheduler:
+            def __init__(self):
+                self._step_index = None
+
+            def set_timesteps(self, n):
+                self.sigmas = torch.linspace(0, 1, n).to("cpu")
+                self._step_index = None
+
+            def first(self, timestep):
+                self._step_index = int(timestep)
+
+            @property
+            def step_index(self) -> int:
+                return self._step_index
+
+            def step(self, output: torch.Tensor, timestep, device):
+                output = output.to(device)
+                if self.step_index is None:
+                    self.first(timestep)
+                sigma = self.sigmas[self.step_index]
+                return output * (sigma**2 + 1) ** 0.5
+    """
+    assert not findings(code, CODE)

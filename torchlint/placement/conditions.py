@@ -89,13 +89,13 @@ def _narrow_by_none(run: Interpreter, test: cst.Comparison, taken: Env, skipped:
     if name is None or type(comparison.comparator) is not cst.Name or comparison.comparator.value != "None":
         return
     if type(comparison.operator) in (cst.Is, cst.Equal):
-        taken[name] = NONE
-        is_not_none = skipped
+        is_none, is_not_none = taken, skipped
     elif type(comparison.operator) in (cst.IsNot, cst.NotEqual):
-        skipped[name] = NONE
-        is_not_none = taken
+        is_none, is_not_none = skipped, taken
     else:
         return
+    if "." not in name or name in is_none:
+        is_none[name] = NONE  # else what the branch does may change it unseen, and the other path says nothing of it
     value = is_not_none.get(name)
     if value is not None and value.kind is Kind.NONE:
         is_not_none[name] = Value(Kind.UNKNOWN)

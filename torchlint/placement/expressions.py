@@ -97,6 +97,8 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
             if attr == "type"
             else NUMBER
         )
+    if attr == "dtype":
+        return Value(Kind.DTYPE)
     if attr == "training":
         return Value(Kind.NUMBER, tests=frozenset({"training"}))
     if attr in ("is_cuda", "is_mps", "is_xpu"):
