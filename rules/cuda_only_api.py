@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from torchlint.findings import Confidence, Severity
 from torchlint.placement import torch_api
 from torchlint.placement.events import DeviceName
@@ -77,12 +79,21 @@ class CudaOnlyApi(DeviceNames):
                 message += f"; `{known.replacement}` (torch {version}) is portable"
             # A program that tells about its GPU on the way is one for a GPU.
             tells = (named.scene.function is None and _last(named) in _TELLING) or _last(named) == "memory_summary"
-            confidence = Confidence.POSSIBLE if tells or named.scene.function in driving else Confidence.LIKELY
+            excused = tells or _follows_tensor(named) or named.scene.function in driving
+            confidence = Confidence.POSSIBLE if excused else Confidence.LIKELY
             yield self.finding(named, message, confidence=confidence, cause=self.context.module)
 
 
 def _last(named: DeviceName) -> str:
     return named.api.rsplit(".", 1)[-1]
+
+
+def _follows_tensor(named: DeviceName) -> bool:
+    """`with torch.cuda.device(x.device)`: what launches a kernel where a tensor is was given one on CUDA."""
+    call = named.node
+    if _last(named) != "device" or not isinstance(call, cst.Call) or not call.args:
+        return False
+    return isinstance(call.args[0].value, cst.Attribute) and call.args[0].value.attr.value == "device"
 
 
 #: What is asked of a device in order to be shown.

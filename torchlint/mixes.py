@@ -73,6 +73,8 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
     if host.through is not None and (_is_placeholder(host, origins) or _has_no_forward(scene)):
         return Confidence.POSSIBLE
     create = origins.created.get(host.origin) if host.origin is not None else None
+    if _is_programs_own(create, mix):
+        return Confidence.POSSIBLE
     if create is not None and is_empty(create) and mix.api not in _JOINS:
         return Confidence.POSSIBLE  # a stand-in, which no operation but a join has any use for
     move = origins.moved.get(host.origin) if host.origin is not None else None
@@ -95,6 +97,14 @@ def _is_on_purpose(mix: Mix, origins: Origins) -> bool:
     # A copy, or a device that is the CPU; a tokenizer's output or a loader's batch was never asked to be there.
     node = host.origin
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _SENDING
+
+
+def _is_programs_own(create: Create | None, mix: Mix) -> bool:
+    """Whether the data of a program meet a Module that the program hands to a function: both may stay on the CPU."""
+    witness, other = mix.other
+    if create is None or create.scene.function is not None or mix.scene.function is None or mix.confirmed:
+        return False
+    return witness.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER
 
 
 def _is_placeholder(host: Alternative, origins: Origins) -> bool:

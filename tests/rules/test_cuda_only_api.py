@@ -102,3 +102,18 @@ def test_the_capability_of_a_device_is_asked_of_cuda() -> None:
         """,
         CODE,
     )
+
+
+def test_a_kernel_is_launched_where_its_tensor_is() -> None:
+    expect(
+        """
+        import torch
+        def launch(kernel, x):
+            with torch.cuda.device(x.device):
+                kernel(x)
+        def first(kernel, x):
+            with torch.cuda.device(0):  # <-
+                kernel(x)
+        """,
+        CODE,
+    )

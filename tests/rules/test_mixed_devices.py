@@ -584,3 +584,32 @@ def test_an_index_that_was_none_and_is_made_is_not_none() -> None:
                 return output * (sigma**2 + 1) ** 0.5
     """
     assert not findings(code, CODE)
+
+
+def test_a_programs_own_data_and_model_may_both_stay_where_they_are() -> None:
+    code = """
+        import torch
+        train_x = torch.linspace(0, 1, 100)
+        def train(model, optimizer, scale):
+            for _ in range(50):
+                loss = model(train_x).sum().to(scale)
+                loss.backward()
+                optimizer.step()
+    """
+    assert not findings(code, CODE)
+
+
+def test_a_container_of_modules_grows_before_anything_moves() -> None:
+    code = """
+        import torch
+        from torch import nn
+
+        class Blocks(nn.Module):
+            def __init__(self, shape):
+                super().__init__()
+                self.shape, self.first = shape, nn.Linear(3, 3)
+            def {name}(self, layer):
+                return self.first(torch.zeros(self.shape))
+    """
+    assert not findings(code.format(name="append"), CODE)
+    assert findings(code.format(name="probe"), CODE)

@@ -107,6 +107,8 @@ def role_of(run: Interpreter, function: Function) -> str:
         return "optimizer"
     if name == "__init__" or (owner is not None and run.usage.is_setup(function.node)):
         return "init"
+    if name in _GROWING and owner is not None and owner.is_module:
+        return "init"
     if owner is not None and owner.is_module and name == "forward":
         return "forward"
     if name == "training_step" or _runs_in_every_step(function):
@@ -125,6 +127,10 @@ def role_of(run: Interpreter, function: Function) -> str:
     if lowered.startswith(("eval", "valid", "test", "predict", "infer")):
         return "evaluation"
     return "function"
+
+
+#: Methods by which a container of Modules is put together, before anybody moves it.
+_GROWING = frozenset(["append", "insert", "extend", "add_module"])
 
 
 #: What a function is called that does one step of a training.
