@@ -261,6 +261,20 @@ class Pin(Event):
 
 
 @dataclass(slots=True)
+class Workers(Event):
+    """A DataLoader's dataset or collate function gives tensors that are on an accelerator.
+
+    The node is what put such a tensor there, the loader where that is not known in this file.
+    loader: the call that makes it. count: of its worker processes, as written. pins: whether it pins what it gets.
+    """
+
+    loader: cst.CSTNode
+    count: int
+    pins: bool
+    certainty: Certainty
+
+
+@dataclass(slots=True)
 class Build(Event):
     """An optimizer, loader, loss or scaler is built over values, or an optimizer's state is loaded.
 

@@ -59,12 +59,14 @@ def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
 @api("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 def _loader(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     from torchlint.placement.libraries import batch_of
+    from torchlint.placement.workers import note_workers
 
     dataset = arguments.value("dataset", 0) or UNKNOWN
     run.emit(Build(node, run.scene, "loader", name, dataset, tuple(arguments.positional), arguments.values()))
     pinned = arguments.find("pin_memory")
     if pinned is not None and words(pinned.node) == "True":
         run.emit(Pin(node, run.scene, dataset), "loader")
+    note_workers(run, node, dataset, arguments)
     element = batch_of(run, dataset, arguments, node)
     own = not {"collate_fn", "batch_sampler"} & arguments.named.keys() and not arguments.may_have(
         "collate_fn"
