@@ -59,6 +59,8 @@ class CpuTensorInHotPath(Rule):
     code = "DEV201"
     name = "cpu-tensor-in-hot-path"
     severity = Severity.ERROR
+    # The same tensor is not accused again for being elsewhere on another path.
+    explains = ("DEV102",)
     probe = Probe("mix")
 
     def __init__(self, context: RuleContext) -> None:

@@ -14,7 +14,8 @@ from torchlint.rule import Rule, RuleContext
 
 #: Words in the name of a file, a class or a function that is for one vendor's devices on purpose.
 _ON_PURPOSE = frozenset(
-    "cuda gpu gpus nccl triton tensorrt trt multigpu nvidia cudagraph cudnn parallel distributed ddp fsdp".split()
+    "cuda gpu gpus nccl triton tensorrt trt multigpu nvidia cudagraph cudnn parallel distributed ddp fsdp"
+    " bitsandbytes bnb".split()
 )
 #: Words in a condition that only CUDA (or the work of many processes on it) fulfils.
 _OF_CUDA = frozenset(
@@ -56,7 +57,9 @@ class DeviceNames(Rule):
             self._named.append(named)
 
     def on_demand(self, demand: Demand) -> None:
-        if demand.why == "said" or _is_certain(demand.scene):
+        if demand.why == "refusal":
+            self._demanding.add(demand.scene.function)
+        elif demand.why == "said" or _is_certain(demand.scene):
             self._excused = True
         elif demand.why == "exit":
             # Under an option: it speaks for its own function alone.

@@ -538,3 +538,63 @@ def test_priorities_go_to_the_host() -> None:
     body = "buffer.update_priorities(indices, loss.detach().cpu().numpy())"
     assert texts(step(body), "DEV302") == []
     assert texts(step(body.replace("update_priorities", "extend")), "DEV302") != []
+
+
+def test_what_refuses_other_devices_may_name_its_own() -> None:
+    code = """
+        import torch
+        def quantize(weight: torch.Tensor, device=None):
+            device = device or torch.device("cuda"){}
+            if {}:
+                raise RuntimeError("wrong device")
+            return weight.to(device)
+        """
+    expect(code.format("", 'device.type != "cuda"'), "DEV501")
+    expect(code.format("  # <-", "weight.dim() != 2"), "DEV501")
+
+
+def test_an_extension_for_cuda_asks_for_it() -> None:
+    code = """
+        import torch
+        import {}
+        def count(index):
+            return torch.cuda.get_device_properties(index).multi_processor_count{}
+        """
+    expect(code.format("group_norm_cuda", ""), "DEV502")
+    expect(code.format("group_norm", "  # <-"), "DEV502")
+
+
+def test_rows_of_a_jacobian_are_no_steps() -> None:
+    expect(
+        """
+        import torch
+        def saliency(model, x: torch.Tensor):
+            rows = []
+            for output in model(x.to("cuda")):
+                grad_output = torch.ones(3, device="cuda")
+                output.backward(grad_output, retain_graph=True)
+                rows.append(output.detach().cpu().numpy())
+            return rows
+        """,
+        "DEV302",
+    )
+
+
+def test_a_loop_that_ends_when_all_are_done_has_to_know() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Ponder(nn.Module):
+            def forward(self, x: torch.Tensor):
+                halted = torch.zeros(x.shape[0], device=x.device)
+                for step in range(9):
+                    halted = halted + self.halt(x)
+                    if halted.sum() == x.shape[0]:
+                        break
+                if halted.sum() > 3:  # <-
+                    x = x + 1
+                return x
+        """,
+        "DEV303",
+    )

@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.placement.events import Demand
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.syntax import descendants, dotted
+from torchlint.placement.syntax import condition, descendants, dotted
 from torchlint.placement.values import Kind
 
 #: Libraries that can't be imported, or do nothing, without CUDA (or ROCm), by their own installation pages.
@@ -34,7 +34,7 @@ def note_import(run: Interpreter, node: cst.CSTNode, name: str) -> None:
     if run.scene.caught or run.scene.function is not None:
         return
     first, last = name.partition(".")[0], name.rpartition(".")[2]
-    if first in _CUDA_LIBRARIES or last in _CUDA_CLASSES or name.startswith(_EXTENSIONS):
+    if first.endswith("_cuda") or first in _CUDA_LIBRARIES or last in _CUDA_CLASSES or name.startswith(_EXTENSIONS):
         run.emit(Demand(node, run.scene, "import"))
 
 
@@ -80,13 +80,22 @@ def leaves_program(run: Interpreter, call: cst.Call, env: Env) -> bool:
 
 def note_demand(run: Interpreter, node: cst.If) -> None:
     """`if not torch.cuda.is_available(): raise`: without an accelerator the code does not run at all."""
-    if not asks_availability(node.test):
+    refuses = _refuses_others(node.test)
+    if not refuses and not asks_availability(node.test):
         return
     last = node.body.body[-1] if node.body.body else None
     if type(last) is cst.SimpleStatementLine:
         last = last.body[-1]
-    if type(last) is cst.Raise or type(last) is cst.Expr:
-        run.emit(Demand(node, run.scene, "exit"))
+    if type(last) is cst.Raise or (type(last) is cst.Expr and not refuses):
+        run.emit(Demand(node, run.scene, "refusal" if refuses else "exit"))
+
+
+def _refuses_others(test: cst.BaseExpression) -> bool:
+    """`device.type != "cuda"`, `not x.is_cuda`: what is not on CUDA is refused."""
+    asked = condition(test)
+    if asked is None or asked[1]:
+        return False
+    return asked[0].endswith(".is_cuda") or re.search(r"device(?:\.type)? Equal .cuda.$", asked[0]) is not None
 
 
 def asks_availability(test: cst.BaseExpression) -> bool:

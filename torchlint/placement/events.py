@@ -198,7 +198,7 @@ class Demand(Event):
     """The code as a whole is for accelerators of one vendor: it stops, or can't be imported, where there is none.
 
     why: `exit` (it raises or leaves if none is available), `import` (of a library that needs it), `nccl`,
-    `said` (in words to its users).
+    `said` (in words to its users), `refusal` (the function raises for what is elsewhere).
     """
 
     why: str

@@ -109,7 +109,7 @@ def demand_host(run: Interpreter, node: cst.CSTNode) -> None:
 
 
 def demand_compared(run: Interpreter, test: cst.BaseExpression, env: Env) -> None:
-    """Where a loop ends once a number is small enough, that number is needed in every round."""
+    """Where a loop ends once a number is what it should be, that number is needed in every round."""
     for comparison in descendants(test):
         if type(comparison) is cst.Comparison and type(comparison.comparisons[0].operator) in _ORDERS:
             demand_host(run, comparison)
@@ -118,7 +118,7 @@ def demand_compared(run: Interpreter, test: cst.BaseExpression, env: Env) -> Non
                     demand(run, env[name.value])
 
 
-_ORDERS = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
+_ORDERS = (cst.Equal, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
 
 
 def ends_loop(body: cst.BaseSuite) -> bool:

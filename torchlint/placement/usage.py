@@ -363,10 +363,10 @@ class FileUsage:
                 # A tensor's backward hardly ever takes a gradient: this is a framework's.
                 scope.attributes[receiver].add("backward()")
             scope.trains = True
-            if loop is not None:
-                self._heat(loop)
-            else:
+            if loop is None:
                 scope.backward = True
+            elif not _is_given_gradient(node):
+                self._heat(loop)
         if method == "cuda" or (method == "to" and any(not _is_dtype(a) for a in node.args)):
             scope.moves = True
         if method == "cuda" and receiver is not None and any(_is_non_blocking(a) for a in node.args):
@@ -494,6 +494,15 @@ class FileUsage:
     def _yield(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
         scope.is_generator = True
         self._below(node, scope, loop)
+
+
+def _is_given_gradient(call: cst.Call) -> bool:
+    """Whether a backward starts from a gradient of its own: it computes a Jacobian row by row, and trains nothing."""
+    return any(
+        (arg.keyword is not None and arg.keyword.value == "gradient")
+        or (arg.keyword is None and "grad" in words(arg.value).rsplit(".", 1)[-1].lower())
+        for arg in call.args
+    )
 
 
 def _is_small(iterable: cst.BaseExpression) -> bool:
