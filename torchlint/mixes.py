@@ -68,6 +68,10 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
     in_module = getattr(scene.owner, "is_module", False)
     if accused.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER and not in_module:
         return Confidence.POSSIBLE  # a Module that nothing moves rather runs on tensors of the CPU
+    if witness.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER and not mix.confirmed:
+        here = origins.created.get(host.origin) if host.origin is not None else None
+        if here is None or here.scene.function is not scene.function:
+            return Confidence.POSSIBLE  # a Module that is handed in, and data from outside: rather both are on the CPU
     if other.place.where not in (Where.NAMED, Where.DEFAULT) and _is_on_purpose(mix, origins):
         return Confidence.POSSIBLE
     if host.through is not None and (_is_placeholder(host, origins) or _has_no_forward(scene)):
@@ -147,9 +151,9 @@ def _confidence_in_place(other: Alternative, mix: Mix, create: Create | None) ->
     if mix.host[0].value.kind is Kind.MODULE and not getattr(scene.owner, "is_module", False):
         # A function that builds a model and never moves it may well run on the CPU throughout.
         return Confidence.LIKELY if mix.confirmed else Confidence.POSSIBLE
-    if is_hot(scene) or scene.device_aware or mix.confirmed:
+    if is_hot(scene) or (scene.device_aware and not mix.open) or mix.confirmed:
         return Confidence.LIKELY
-    if scene.offered and create is not None and create.scene.function is scene.function and _is_filler(create):
+    if scene.offered and not mix.open and create is not None and create.scene.function is scene.function and _is_filler(create):
         return Confidence.LIKELY
     return Confidence.POSSIBLE
 

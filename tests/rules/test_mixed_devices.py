@@ -613,3 +613,22 @@ def test_a_container_of_modules_grows_before_anything_moves() -> None:
     """
     assert not findings(code.format(name="append"), CODE)
     assert findings(code.format(name="probe"), CODE)
+
+
+_SENT_BY = """
+import torch
+def scale(w, device):
+    angles = torch.exp(torch.arange(8) * -0.1)
+    return w.unsqueeze(1) * angles[None, :]
+def run(model, batch, device):
+    model.to(device)
+    w = {}
+    return scale(w, device)
+"""
+
+
+@pytest.mark.parametrize(
+    "argument, reported", [("torch.rand(4, device=device)", True), ("torch.rand(4)", False), ("batch.w * 2", False)]
+)
+def test_the_callers_in_a_file_say_where_the_argument_of_a_plain_function_is(argument: str, reported: bool) -> None:
+    assert bool(reported_lines(_SENT_BY.format(argument), "DEV102")) is reported

@@ -89,7 +89,8 @@ class Mix(Event):
     """One operation joins operands in different places.
 
     api: the operator or function. host: the operand and the alternative that is on the CPU; other: the one that
-    is not. operands: all of them. confirmed: a caller within the file passes a tensor that is off the host.
+    is not. operands: all of them. confirmed: a caller within the file passes a tensor that is off the host;
+    open: there are callers, and nothing tells where what they pass is.
     within: where a call decides it, the other end: the operation within the function, or the call if that is `node`'s.
     """
 
@@ -98,6 +99,7 @@ class Mix(Event):
     host: tuple[Operand, Alternative]
     other: tuple[Operand, Alternative]
     confirmed: bool = False
+    open: bool = False
     within: cst.CSTNode | None = None
 
 

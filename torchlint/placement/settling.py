@@ -41,6 +41,7 @@ def settle(run: Interpreter) -> Iterator[Event]:
                 if passed == "host" and event.scene.role not in _CALLED_FROM_OUTSIDE:
                     continue
                 event.confirmed = passed == "away"
+                event.open = bool(function.calls) and not passed and function.owner is None
         elif isinstance(event, HostOnly) and event.away is not None and event.away.place.where is Where.OF_CALLER:
             function = functions.get(id(event.scene.function))
             if function is not None:

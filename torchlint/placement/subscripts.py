@@ -117,10 +117,10 @@ def _index_tensor(
             if value.kind is Kind.TENSOR and ("mask" in value.facts or type(index) is cst.Comparison):
                 emit_sync(run, node, "boolean mask index", value if not value.on_host else base, hidden=True)
     only_slices = all(type(e.slice) is cst.Slice for e in node.slice)
-    if only_slices or any(v.kind is Kind.NONE for v in indices):
-        rank: int | None = (
-            1 if any(p.rank == 1 for p in base.places) or any(v.kind is Kind.NONE for v in indices) else None
-        )
+    # An attribute that is None to begin with is a number by the time it is an index.
+    widened = any(type(index) is cst.Name and index.value == "None" for index in plain)
+    if only_slices or widened:
+        rank: int | None = 1 if widened or any(p.rank == 1 for p in base.places) else None
     elif (
         (tensors and all(p.rank == 1 for t in tensors for p in t.places) and all(t.places for t in tensors))
         or any(type(e.slice) is cst.Slice for e in node.slice)

@@ -25,7 +25,7 @@ _PARTS_OF_A_MODEL = frozenset(
 )
 #: Attributes that speak of devices, or of a framework that does.
 _OF_DEVICES = frozenset(
-    "to cuda cpu device is_cuda type_as new_zeros new_ones new_full new_tensor new_empty xpu mps npu hpu get_device"
+    "to cuda cpu device is_cuda xpu mps npu hpu get_device"
     " prepare Accelerator accelerator set_default_device set_default_tensor_type Fabric Trainer LightningModule".split()
 )
 #: Of these, what says no more than the type of a tensor.
