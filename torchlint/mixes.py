@@ -153,9 +153,8 @@ def _confidence_in_place(other: Alternative, mix: Mix, create: Create | None) ->
         return Confidence.LIKELY if mix.confirmed else Confidence.POSSIBLE
     if is_hot(scene) or (scene.device_aware and not mix.open) or mix.confirmed:
         return Confidence.LIKELY
-    if scene.offered and not mix.open and create is not None and create.scene.function is scene.function and _is_filler(create):
-        return Confidence.LIKELY
-    return Confidence.POSSIBLE
+    here = create is not None and create.scene.function is scene.function and _is_filler(create)
+    return Confidence.LIKELY if here and scene.offered and not mix.open else Confidence.POSSIBLE
 
 
 def _is_filler(create: Create) -> bool:
