@@ -3,8 +3,8 @@
     python -m tools.evaluation.sample --seed 1 --count 150 --out sample.tsv FOLDER [FOLDER …]
 
 Each FOLDER holds repositories, one a folder named OWNER+NAME. The draw goes round the codes and, within a code, round
-the repositories, so that no code and no repository crowds out the others. The table has the columns repository, path,
-line, code, confidence, message, right, why; the last two are for the reader. `--context` prints the code around each.
+the repositories, so that no code and no repository crowds out the others. The table has the columns repository, commit,
+path, line, code, confidence, message, right, why; the last two are for the reader. `--context` prints the code around each.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import csv
 import json
 import os
 import random
+import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from typing import Any
 
 from tools.evaluation.reports import findings_in, path_of
 
-_COLUMNS = ("repository", "path", "line", "code", "confidence", "message", "right", "why")
+_COLUMNS = ("repository", "commit", "path", "line", "code", "confidence", "message", "right", "why")
 
 
 def draw(found: dict[str, list[dict[str, Any]]], count: int, seed: int) -> list[tuple[str, dict[str, Any]]]:
@@ -91,13 +92,22 @@ def main() -> None:
             table = csv.writer(file, delimiter="\t", lineterminator="\n")
             table.writerow(_COLUMNS)
             for repository, finding in drawn:
-                table.writerow([repository.replace("+", "/", 1), *_row(finding), "", ""])
+                name, commit = repository.replace("+", "/", 1), commit_of(places[repository])
+                table.writerow([name, commit, *_row(finding), "", ""])
     if options.context:
         for number, (repository, finding) in enumerate(drawn, 1):
             print(f"\n### {number} {repository}/{' '.join(_row(finding))}")
             for note in finding["related"]:
                 print(f"    {note['role']} {note['path']}:{note['range']['start']['line']} {note['message']}")
             _print_context(places[repository], finding, options.context)
+
+
+def commit_of(place: Path) -> str:
+    """The commit that is checked out in a folder; empty where it is no checkout."""
+    if not (place / ".git").exists():
+        return ""
+    ran = subprocess.run(["git", "-C", str(place), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    return ran.stdout.strip()
 
 
 def _row(finding: dict[str, Any]) -> list[str]:
