@@ -4,7 +4,8 @@
 
 Each FOLDER holds repositories, one a folder named OWNER+NAME. The draw goes round the codes and, within a code, round
 the repositories, so that no code and no repository crowds out the others. The table has the columns repository, commit,
-path, line, code, confidence, message, right, why; the last two are for the reader. `--context` prints the code around each.
+path, line, code, confidence, message, right, why; the last two are for the reader. `--context` prints the code around
+each.
 """
 
 from __future__ import annotations
