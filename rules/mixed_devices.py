@@ -21,7 +21,7 @@ from torchlint.mixes import (
 )
 from torchlint.placement.events import Build, Create, HostOnly, Leftover, Mix, Move, Return
 from torchlint.placement.syntax import dotted
-from torchlint.placement.values import Kind, Value, Where
+from torchlint.placement.values import Kind, Place, Value, Where
 from torchlint.rule import (
     NodeEdit,
     NodeFix,
@@ -91,12 +91,15 @@ class MixedDevices(Rule):
         #: Optimizers that have their state, by the function and the name of the Module whose parameters they have.
         self._stateful: dict[tuple[cst.FunctionDef | None, str], Build] = {}
         self._placed: set[tuple[cst.FunctionDef | None, str]] = set()
+        #: What was found of a caller's tensors, by the function and where they are, unless they are moved later.
+        self._early: dict[tuple[cst.FunctionDef | None, Place], list[Report]] = {}
 
     def on_create(self, create: Create) -> None:
         self._origins.note(create)
 
     def on_move(self, move: Move) -> Iterator[Report]:
         self._origins.note(move)
+        self._note_sent(move)
         name = dotted(move.receiver)
         if name is None or not move.moves_device or any(p.place.is_host for p in move.target):
             return
@@ -108,6 +111,16 @@ class MixedDevices(Rule):
             message = f"`{name}` moves after its optimizer {how}: the state stays where the parameters were"
             notes = [Note("origin", build.node, "the state is on the device that the parameters are on here")]
             yield self.finding(move, message, confidence=Confidence.LIKELY, notes=notes)
+
+    def _note_sent(self, move: Move) -> None:
+        """What came of a mix is sent to a device afterwards, where the caller's tensor then was not."""
+        if move.moves_device and all(p.place.is_named for p in move.target):
+            for place in {p.place for p in move.value.places if p.place.where is Where.OF_CALLER}:
+                self._early[move.scene.function, place] = []
+
+    def finish(self) -> Iterator[Report]:
+        for reports in self._early.values():
+            yield from reports
 
     def on_leftover(self, event: Leftover) -> Iterator[Report]:
         """What came with a tensor that was moved was not, and both meet."""
@@ -203,6 +216,13 @@ class MixedDevices(Rule):
             yield self.finding(create, message, confidence=sure, notes=notes, fix=fix)
 
     def on_mix(self, mix: Mix) -> Iterator[Report]:
+        place = mix.other[1].place
+        if place.where is Where.OF_CALLER and not mix.confirmed:
+            self._early.setdefault((mix.scene.function, place), []).extend(self._of_mix(mix))
+        else:
+            yield from self._of_mix(mix)
+
+    def _of_mix(self, mix: Mix) -> Iterator[Report]:
         sure = confidence_in(mix, self._origins)
         if sure is None:
             return

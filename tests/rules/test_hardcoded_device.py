@@ -553,3 +553,19 @@ def test_the_index_of_a_tensor_that_is_asked_first_is_one(test: str) -> None:
         """,
         CODE,
     )
+
+
+def test_a_function_that_raises_for_any_other_device_needs_this_one() -> None:
+    code = """
+import torch
+
+def quantize(weight, device=None):
+    device = device or torch.device("cuda")
+    if device.type != "cuda":
+        raise RuntimeError(f"no kernel for {device}")
+    return weight.to(device)
+
+def other(weight):
+    return weight.to("cuda")  # <-
+"""
+    expect(code, CODE)

@@ -632,3 +632,15 @@ def run(model, batch, device):
 )
 def test_the_callers_in_a_file_say_where_the_argument_of_a_plain_function_is(argument: str, reported: bool) -> None:
     assert bool(reported_lines(_SENT_BY.format(argument), "DEV102")) is reported
+
+
+@pytest.mark.parametrize(("after", "reported"), [("both.to(device)", False), ("both", True), ("both.to(mask.device)", True), ("both.cpu()", True)])
+def test_what_is_put_together_and_then_sent_to_a_device_was_on_the_host(after: str, reported: bool) -> None:
+    code = f"""
+        import torch
+        def pad(mask: torch.Tensor, n, device):
+            ones = torch.ones(n)
+            both = torch.cat([mask, ones])
+            return {after}
+    """
+    assert bool(findings(code, CODE)) is reported
