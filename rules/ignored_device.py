@@ -15,6 +15,8 @@ class IgnoredDeviceParameter(Rule):
     What it does
         Finds functions whose `device` parameter nothing reads, although they create tensors on the CPU, call
         `.cuda()`, or move to `self.device`. Silent where the signature is imposed (overrides, abstract methods).
+        Also finds moves to `self.device` where the parameter is read and `device = device or self.…` says that it
+        comes first.
 
     Why it matters
         The caller says where the tensors shall be, and is not heard.
@@ -57,11 +59,15 @@ class IgnoredDeviceParameter(Rule):
             "cuda()": "goes to CUDA",
             "own device": "goes to `self.device`",
         }
+        reason, note = f"nothing reads the parameter `{event.name}`", f"`{event.name}` is not read"
+        if event.overrides:
+            reason = f"the parameter `{event.name}` is what decides where there is one"
+            note = f"`{event.name}` falls back on the object's own device"
         yield self.finding(
             event,
-            f"this {what[event.how]}, and nothing reads the parameter `{event.name}`",
+            f"this {what[event.how]}, and {reason}",
             confidence=Confidence.LIKELY,
-            notes=(Note("context", event.parameter, f"`{event.name}` is not read"),),
+            notes=(Note("context", event.parameter, note),),
             fix=fix,
             cause=event.parameter,
         )

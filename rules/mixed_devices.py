@@ -125,12 +125,17 @@ class MixedDevices(Rule):
     def on_leftover(self, event: Leftover) -> Iterator[Report]:
         """What came with a tensor that was moved was not, and both meet."""
         (kept, place), (witness, other) = event.kept, event.other
-        if place.through is not None or event.scene.is_test or event.scene.role in ("data", "test"):
+        if (place.through is not None and not event.batch) or event.scene.is_test or event.scene.role in ("data", "test"):
             return
         message = (
             f"`{shown(kept.node, self.context)}` was not moved to `{other.place.name}` like what came with it,"
             f" and joins `{shown(witness.node, self.context)}`, which was"
         )
+        if event.batch:
+            message = (
+                f"`{shown(kept.node, self.context)}` goes into `{shown(witness.node, self.context)}` as the loader gave"
+                f" it; other loops of the file move theirs to `{other.place.name}`"
+            )
         sure = weakest(confidence_of(kept.value.certainty), confidence_of(witness.value.certainty), Confidence.LIKELY)
         yield self.finding(event, message, confidence=sure)
 

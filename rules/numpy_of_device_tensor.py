@@ -67,9 +67,10 @@ class NumpyOfDeviceTensor(Rule):
             yield self.finding(event, message, confidence=sure, fix=self._fix(event, ".detach()"))
             return
         sure = confidence_of(value.certainty)
-        if away.place.where is Where.OF_CALLER or "assumed" in value.facts:
+        # Gradients are where the training is.
+        if (away.place.where is Where.OF_CALLER and "of grad" not in value.facts) or "assumed" in value.facts:
             sure = Confidence.POSSIBLE
-        elif away.place.where is Where.OF_MODULE:
+        elif away.place.where in (Where.OF_MODULE, Where.OF_CALLER):
             sure = weakest(sure, Confidence.LIKELY)
         if event.scene.is_test or event.scene.role in ("data", "test"):
             return

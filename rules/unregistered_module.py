@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Attribute, Move
-from torchlint.placement.values import Kind, Value
+from torchlint.placement.values import Certainty, Kind, Value, Where
 from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext
 
 
@@ -140,8 +140,12 @@ def _origins(value: Value) -> set[cst.CSTNode]:
 
 
 def _kept_modules(value: Value) -> Value | None:
-    """A Module with parameters on the CPU that a list or dict holds; None where it holds none for certain."""
+    """A Module with parameters on the CPU that a list or dict holds, or one that a constructor's annotation promises;
+    None where it holds none for certain."""
     if value.kind not in (Kind.SEQUENCE, Kind.MAPPING) or value.element is None:
         return None
     inner = value.element
-    return inner if inner.kind is Kind.MODULE and inner.on_host else _kept_modules(inner)
+    given = inner.certainty is Certainty.KNOWN and all(p.place.where is Where.OF_CALLER for p in inner.places)
+    if inner.kind is Kind.MODULE and (inner.on_host or (inner.places and given)):
+        return inner
+    return _kept_modules(inner)

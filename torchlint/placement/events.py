@@ -110,11 +110,13 @@ class Leftover(Event):
     Either an attribute of a Module keeps it (`through` of its alternative), and the other one is moved by the caller or
     with the Module; or it came with others that were sent to a device, where the other one is.
     api: the operator or function. kept: the operand that stayed, and its alternative; other: what it joins.
+    batch: what stayed was taken from a loader, and other loops of the file send what they take to the same device.
     """
 
     api: str
     kept: tuple[Operand, Alternative]
     other: tuple[Operand, Alternative]
+    batch: bool = False
 
 
 @dataclass(slots=True)
@@ -247,12 +249,14 @@ class Save(Event):
 class IgnoredDevice(Event):
     """A function has a parameter for the device that it never reads, and decides itself where a tensor goes.
 
-    name: the parameter. parameter: its node. how: `created`, `cuda()`, `own device`.
+    name: the parameter. parameter: its node. how: `created`, `cuda()`, `own device`. overrides: the function does read
+    it, and takes its object's own device only where it gets none.
     """
 
     name: str
     parameter: cst.CSTNode
     how: str
+    overrides: bool = False
 
 
 @dataclass(slots=True)

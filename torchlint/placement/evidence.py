@@ -329,9 +329,11 @@ def _from_generic(node: cst.Subscript, run: Interpreter, places: tuple[Alternati
     inner = [e.slice.value for e in node.slice if type(e.slice) is cst.Index]
     if not inner:
         return None
-    if head in ("Iterable", "Iterator", "Generator", "DataLoader"):
-        places = ()  # what a loader gives is rather on the host, wherever its caller's tensors are
     values = [from_annotation(i, run, places) for i in inner]
+    if head in ("Iterable", "Iterator", "Generator", "DataLoader"):
+        # What a loader gives is rather on the host, wherever its caller's tensors are.
+        places = ()
+        values = [v if v is None or v.kind is Kind.MODULE else from_annotation(i, run, ()) for v, i in zip(values, inner)]
     if head == "Optional":
         return values[0]
     if head == "Union":

@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.placement import torch_api
 from torchlint.placement.events import Create, IgnoredDevice, Move
-from torchlint.placement.syntax import descendants, words
+from torchlint.placement.syntax import descendants, dotted, statements, words
 from torchlint.placement.values import Kind, Where
 
 if TYPE_CHECKING:
@@ -27,20 +27,57 @@ def note_ignored_device(run: Interpreter, function: Function) -> None:
         *function.node.params.kwonly_params,
     )
     parameter = next((p for p in parameters if p.name.value in _NAMES), None)
-    if parameter is None or _is_imposed(function) or {"locals", "vars"} & usage.called:
+    if parameter is None or {"locals", "vars"} & usage.called:
         return
     name = parameter.name.value
-    if usage.loads[name] > 1:  # its own name among the parameters counts as one
+    if usage.loads[name] > 1 and _falls_back(function, name):
+        _note(run, function, name, parameter, frozenset({"own device"}), overrides=True)
+    if usage.loads[name] > 1 or _is_imposed(function):  # its own name among the parameters counts as one
         return
     within = (n for n in descendants(function.node.body) if type(n) is cst.FunctionDef)
     if any(run.usage.of(inner).loads.get(name) for inner in within):
         return
+    _note(run, function, name, parameter, frozenset({"created", "cuda()", "own device"}))
+
+
+def _note(
+    run: Interpreter,
+    function: Function,
+    name: str,
+    parameter: cst.Param,
+    hows: frozenset[str],
+    *,
+    overrides: bool = False,
+) -> None:
     for event in list(run.events.values()):
         if event.scene.function is not function.node or event.scene.accelerator_is_tested:
             continue
         how = _how(event)
-        if how:
-            run.emit(IgnoredDevice(event.node, event.scene, name, parameter, how))
+        if how in hows and (not overrides or _goes_to_own(event.node)):
+            run.emit(IgnoredDevice(event.node, event.scene, name, parameter, how, overrides))
+
+
+def _goes_to_own(node: cst.CSTNode) -> bool:
+    """Whether a move names the object's own device, and not that of a part of it."""
+    return isinstance(node, cst.Call) and any(words(a.value) == "self.device" for a in node.args)
+
+
+def _falls_back(function: Function, name: str) -> bool:
+    """Whether a function takes its object's device only where it gets none: `device = device or self.device`."""
+    for statement in statements(function.node.body):
+        small = statement.body[0] if type(statement) is cst.SimpleStatementLine else None
+        if type(small) is cst.Assign and dotted(small.targets[0].target) == name:
+            value = small.value
+            if type(value) is cst.BooleanOperation and type(value.operator) is cst.Or and dotted(value.left) == name:
+                return (dotted(value.right) or "").startswith("self.")
+            if type(value) is cst.IfExp and words(value.test) in (f"{name} is not None", name):
+                return dotted(value.body) == name and (dotted(value.orelse) or "").startswith("self.")
+        if type(statement) is cst.If and words(statement.test) == f"{name} is None":
+            bound = statements(statement.body)
+            inner = bound[0].body[0] if len(bound) == 1 and type(bound[0]) is cst.SimpleStatementLine else None
+            if type(inner) is cst.Assign and dotted(inner.targets[0].target) == name:
+                return (dotted(inner.value) or "").startswith("self.")
+    return False
 
 
 def _how(event: object) -> str:
@@ -50,12 +87,15 @@ def _how(event: object) -> str:
     if (
         isinstance(event, Move)
         and event.moves_device
-        and event.value.kind in (Kind.TENSOR, Kind.MODULE, Kind.UNKNOWN)
+        and event.value.kind in (Kind.TENSOR, Kind.MODULE, Kind.UNKNOWN, Kind.OWNED)
     ):
         if event.api == "cuda":
             return "cuda()"
         places = [p.place for p in event.target]
-        if len(places) == 1 and places[0].where in (Where.NAMED, Where.OF_MODULE):
+        own = event.value.kind is Kind.OWNED or (
+            len(places) == 1 and places[0].where in (Where.NAMED, Where.OF_MODULE)
+        )
+        if own:
             shown = [words(a.value) for a in event.node.args] if isinstance(event.node, cst.Call) else []
             return "own device" if any(s.endswith(".device") and s.startswith("self.") for s in shown) else ""
     return ""

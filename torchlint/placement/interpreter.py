@@ -118,7 +118,7 @@ class Frame:
 
     __slots__ = (
         "began", "exits", "function", "global_names", "outer", "parameters", "returns", "self_name", "sent",
-        "statement", "usage", "versions", "yields",
+        "settled", "statement", "usage", "versions", "yields",
     )  # fmt: skip
 
     def __init__(self, function: Function | None, outer: tuple[Env, ...], usage: Usage) -> None:
@@ -135,6 +135,8 @@ class Frame:
         self.yields: Value | None = None
         #: Where tensors of each parameter were sent, so that what came with them is known to be elsewhere.
         self.sent: dict[Place, set[Place]] = {}
+        #: Where Modules of the caller were sent, so that the function is the one that places things.
+        self.settled: set[Place] = set()
         #: How often each name was bound so far, for telling conditions apart.
         self.versions: defaultdict[str, int] = defaultdict(int)
         #: The assignment under way, where it has one target.

@@ -109,6 +109,8 @@ def _judge(
                 _leave_behind(run, node, api, accused, alternative, tensors)
             if alternative.place in run.frame.sent:
                 _left_unsent(run, node, api, accused, alternative, tensors)
+            elif run.frame.settled and alternative.place.where is Where.OF_CALLER:
+                _left_by_caller(run, node, api, accused, alternative, tensors)
             if not alternative.place.is_host:
                 continue
             if not _accuses(run, accused, alternative, in_place and position == 0, strict):
@@ -154,6 +156,30 @@ def _left_unsent(
         return
     if "assumed" in operand.value.facts and not is_as_given(operand.value):
         return  # what a call gave that nobody knows
+    for witness in tensors:
+        places = witness.value.places
+        if witness is not operand and places and all(p.place in sent for p in places):
+            run.emit(Leftover(node, run.scene, api, (operand, alternative), (witness, places[0])), "unsent")
+            return
+
+
+def _left_by_caller(
+    run: Interpreter,
+    node: cst.CSTNode,
+    api: str,
+    operand: Operand,
+    alternative: Alternative,
+    tensors: Sequence[Operand],
+) -> None:
+    """A caller's tensor joins one on the device that the function itself sends the caller's Module and batches to."""
+    value = operand.value
+    if alternative.rank == 0 or alternative.through is not None or len(value.places) > 1:
+        return
+    if value.kind is not Kind.TENSOR and "loss module" not in value.facts:
+        return
+    if "assumed" in value.facts and "taken" not in value.facts:
+        return
+    sent = run.frame.settled & set().union(*run.frame.sent.values())
     for witness in tensors:
         places = witness.value.places
         if witness is not operand and places and all(p.place in sent for p in places):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from torchlint.placement.definitions import Function
-from torchlint.placement.events import Event, HostOnly, Mix, Move, Sync
+from torchlint.placement.events import Event, HostOnly, Leftover, Mix, Move, Sync
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.values import Kind, Value, Where
 
@@ -27,7 +27,15 @@ def settle(run: Interpreter) -> Iterator[Event]:
         for event in run.events.values()
         if isinstance(event, HostOnly) and event.away is not None and event.away.place.where is Where.OF_CALLER
     }
+    sent = {
+        p.place
+        for event in run.events.values()
+        if isinstance(event, Move) and event.moves_device and "taken" in event.value.facts
+        for p in event.target
+    }
     for event in run.events.values():
+        if isinstance(event, Leftover) and event.batch and event.other[1].place not in sent:
+            continue
         if isinstance(event, Mix):
             if event.host[1].origin in run.moved_elsewhere:
                 continue

@@ -117,6 +117,7 @@ def move(
         _note_module_move(run, value)
     if value.kind is Kind.MODULE and target is not None:
         _note_module_move(run, value)
+        _note_settled(run, value, target)
         from torchlint.placement.calls import moved_in_place
 
         moved_in_place(run, func.value, dotted(func.value), value, result, env)
@@ -176,6 +177,13 @@ def _note_module_move(run: Interpreter, value: Value) -> None:
     if function is not None:
         moved = function.moved if value.kind is Kind.MODULE else function.moved_if_module
         moved.update(p.place.name for p in value.places if p.place.where is Where.OF_CALLER)
+
+
+def _note_settled(run: Interpreter, value: Value, target: tuple[Alternative, ...]) -> None:
+    """A function that sends a Module of its caller to a device is the one that places things."""
+    given = any(p.place.where is Where.OF_CALLER and p.through is None for p in value.places)
+    if given and not run.scene.tests and all(p.place.is_named for p in target):
+        run.frame.settled.update(p.place for p in target)
 
 
 def target_of(

@@ -35,7 +35,7 @@ def _clip(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
         return UNKNOWN
     given = arguments.value("parameters", 0) or UNKNOWN
     inner = element_of(given) if given.kind is Kind.SEQUENCE else given
-    return Value(Kind.TENSOR, with_rank(inner.places, 0), Certainty.KNOWN, facts=frozenset({"loss"}))
+    return Value(Kind.TENSOR, with_rank(inner.places, 0), Certainty.KNOWN, facts=frozenset({"loss", "of grad"}))
 
 
 @api("torch.autograd.backward")

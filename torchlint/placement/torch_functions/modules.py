@@ -13,6 +13,7 @@ from torchlint.placement.devices import (
 )
 from torchlint.placement.events import (
     Build,
+    Leftover,
     Operand,
     Wrap,
 )
@@ -58,6 +59,7 @@ def build_module(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     if name in torch_api.LOSSES:
         weight = arguments.value("weight", 0) if name in _WEIGHTED else None
         weight = arguments.value("pos_weight") or weight
+        weight = element_tensor(weight) if weight is not None else None
         run.emit(
             Build(
                 node,
@@ -186,6 +188,7 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
     if not known and arguments.positional and "wrapped" not in module.facts:
         first = _tensor_input(arguments.positional[0])
         note_parameters(run, node, [Operand(node.func, module, "module"), first])
+        _note_batch(run, node, module, first)
     operands = [o for o in given if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)]
     if not known:
         # Lengths, for packed sequences, and sizes are rather wanted on the CPU.
@@ -236,6 +239,17 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
         state = sequence((value, value)) if name == "torch.nn.LSTM" else value
         return sequence((value, state)) if arity == 2 else sequence((value,) * arity)
     return value
+
+
+def _note_batch(run: Interpreter, node: cst.Call, module: Value, given: Operand) -> None:
+    """A batch goes into a Module on a device as the loader gave it: forgotten, if other loops of the file move theirs."""
+    value = given.value
+    if "taken" not in value.facts or len(value.places) != 1 or run.scene.tests:
+        return
+    kept = value.places[0]
+    if kept.place.where is Where.OF_CALLER and module.places and all(p.place.is_named for p in module.places):
+        me = Operand(node.func, module, "module")
+        run.emit(Leftover(node, run.scene, "forward", (given, kept), (me, module.places[0]), batch=True), "batch")
 
 
 def _is_named(value: Value) -> bool:
