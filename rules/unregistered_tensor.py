@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
-from torchlint.mixes import Origins, confidence_in, is_hot, shown
+from torchlint.mixes import Origins, confidence_in, shown
 from torchlint.placement.events import Attribute, Create, Leftover, Mix, Move, Operand
-from torchlint.placement.values import Alternative, Certainty
+from torchlint.placement.values import Alternative
 from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext
 
 
@@ -116,11 +116,8 @@ class UnregisteredTensor(Rule):
         for target, event in self._leftovers.items():
             attribute = self._kept(target)
             if attribute is not None and target not in self._mixes:
-                # What a constructor got is where its caller's other tensors are, unless the module moves later: sure
-                # enough where the constructor says itself that it is a tensor.
-                promised = attribute.value.is_tensor and attribute.value.certainty is Certainty.KNOWN
-                sure = Confidence.LIKELY if promised and is_hot(event.scene) else Confidence.POSSIBLE
-                yield self._report(attribute, event.node, event.other, sure, [])
+                # What a constructor got is where its caller's other tensors are, unless the module moves later.
+                yield self._report(attribute, event.node, event.other, Confidence.POSSIBLE, [])
 
     def _kept(self, target: cst.CSTNode) -> Attribute | None:
         attribute = self._attributes.get(target)

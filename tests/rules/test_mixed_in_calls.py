@@ -379,3 +379,123 @@ def test_a_list_of_tensors_has_no_fix_for_numpy() -> None:
             return np.array([model(x.to(device))])
         """
     assert [f.fix for f in findings(code, "DEV106")] == [None]
+
+
+WEIGHED = """
+    import torch
+    from torch import nn
+    def train(model, loader, counts, device):
+        criterion = nn.CrossEntropyLoss(weight=counts.sum() / counts)
+        {moved}
+        for x, y in loader:
+            criterion(model(x.to(device)), y.to(device)).backward()  # <-
+    """
+
+
+def test_weights_that_stay_with_the_caller_of_a_function_that_places_everything_else() -> None:
+    expect(WEIGHED.format(moved="model.to(device)"), CODE)
+
+
+@pytest.mark.parametrize("moved", ["pass", "model.to(device); criterion.to(device)", "model.to(device); counts = counts"])
+def test_weights_are_silent_where_the_caller_places_or_they_are_moved(moved: str) -> None:
+    code = WEIGHED.format(moved=moved).replace("weight=counts.sum() / counts", "weight=counts.to(device)")
+    assert not findings(code, CODE)
+    if "counts" not in moved:
+        assert not findings(WEIGHED.format(moved=moved), CODE)
+
+
+KEPT_LOADERS = """
+    import torch
+    class Trainer:
+        def __init__(self, model, train_loader, val_loader, device):
+            self.device = device
+            self.model = model{model}
+            self.train_loader, self.val_loader = train_loader, val_loader
+        def train(self):
+            for x, y in self.train_loader:
+                {train}
+                torch.nn.functional.mse_loss(self.model(x), y).backward()
+        def validate(self):
+            for x, y in self.val_loader:
+                out = self.model(x)  # <-
+    """
+
+
+def test_a_loader_that_is_kept_is_known_by_what_other_loops_move() -> None:
+    moves = "x, y = x.to(self.device), y.to(self.device)"
+    expect(KEPT_LOADERS.format(model=".to(device)", train=moves), CODE)
+
+
+@pytest.mark.parametrize(
+    ("model", "train"),
+    [("", "x, y = x.to(self.device), y.to(self.device)"), (".to(device)", "pass"), (".to(device)", "y = y.float()")],
+)
+def test_a_loader_that_is_kept_is_silent_where_no_loop_moves_or_the_model_is_elsewhere(model: str, train: str) -> None:
+    assert not findings(KEPT_LOADERS.format(model=model, train=train), CODE)
+
+
+OVERRIDDEN = """
+    from transformers import AutoTokenizer
+    class Pipeline:
+        def __init__(self, name, device):
+            self.device = device
+            self.tokenizer = AutoTokenizer.from_pretrained(name)
+        def encode(self, texts, device=None):
+            {default}
+            batch = self.tokenizer(texts, return_tensors="pt").to({target})  # <-
+            return batch.input_ids.to(device)
+    """
+
+
+@pytest.mark.parametrize(
+    "default",
+    [
+        "device = device or self.device",
+        "device = device if device is not None else self.device",
+        "if device is None: device = self.device",
+    ],
+)
+def test_a_device_that_overrides_the_object_s_own_is_ignored_by_its_own(default: str) -> None:
+    expect(OVERRIDDEN.format(default=default, target="self.device"), "DEV110")
+    assert not findings(OVERRIDDEN.format(default=default, target="device"), "DEV110")
+    assert not findings(OVERRIDDEN.format(default=default, target="self.text.device"), "DEV110")
+
+
+def test_a_parameter_that_is_read_otherwise_says_nothing_of_the_own_device() -> None:
+    code = OVERRIDDEN.format(default="print(device)", target="self.device")
+    assert not findings(code, "DEV110")
+
+
+@pytest.mark.parametrize("kept", ["list(parts)", "parts", "[p for p in parts]"])
+@pytest.mark.parametrize("promise", ["list[nn.Module]", "Iterable[Part]"])
+def test_a_list_of_modules_that_a_constructor_is_promised(kept: str, promise: str) -> None:
+    code = f"""
+        from collections.abc import Iterable
+        import torch
+        from torch import nn
+        class Part(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = nn.Linear(2, 2)
+        class Whole(nn.Module):
+            def __init__(self, parts: {promise}):
+                super().__init__()
+                self.parts = {{kept}}  # <-
+            def forward(self, x):
+                return sum(p(x) for p in self.parts)
+        """
+    expect(code.format(kept=kept), "DEV104")
+    assert not findings(code.format(kept=f"nn.ModuleList({kept})"), "DEV104")
+
+
+def test_a_gradient_s_norm_is_where_the_training_is() -> None:
+    expect(
+        """
+        import numpy as np
+        import torch
+        def check(model, limit):
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), limit)
+            return np.isinf(norm)  # <-
+        """,
+        "DEV106",
+    )

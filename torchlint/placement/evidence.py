@@ -333,7 +333,8 @@ def _from_generic(node: cst.Subscript, run: Interpreter, places: tuple[Alternati
     if head in ("Iterable", "Iterator", "Generator", "DataLoader"):
         # What a loader gives is rather on the host, wherever its caller's tensors are.
         places = ()
-        values = [v if v is None or v.kind is Kind.MODULE else from_annotation(i, run, ()) for v, i in zip(values, inner)]
+        modules = [v if v is not None and v.kind is Kind.MODULE else None for v in values]
+        values = [m or from_annotation(i, run, ()) for m, i in zip(modules, inner)]
     if head == "Optional":
         return values[0]
     if head == "Union":

@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.placement import torch_api
 from torchlint.placement.events import Create, IgnoredDevice, Move
-from torchlint.placement.syntax import descendants, dotted, statements, words
+from torchlint.placement.syntax import condition, descendants, dotted, statements, words
 from torchlint.placement.values import Kind, Where
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ def _falls_back(function: Function, name: str) -> bool:
             value = small.value
             if type(value) is cst.BooleanOperation and type(value.operator) is cst.Or and dotted(value.left) == name:
                 return (dotted(value.right) or "").startswith("self.")
-            if type(value) is cst.IfExp and words(value.test) in (f"{name} is not None", name):
+            if type(value) is cst.IfExp and condition(value.test) in ((f"{name} Is None", False), (name, True)):
                 return dotted(value.body) == name and (dotted(value.orelse) or "").startswith("self.")
-        if type(statement) is cst.If and words(statement.test) == f"{name} is None":
+        if type(statement) is cst.If and condition(statement.test) == (f"{name} Is None", True):
             bound = statements(statement.body)
-            inner = bound[0].body[0] if len(bound) == 1 and type(bound[0]) is cst.SimpleStatementLine else None
+            inner = bound[0].body[0] if type(bound[0]) is cst.SimpleStatementLine else bound[0]
             if type(inner) is cst.Assign and dotted(inner.targets[0].target) == name:
                 return (dotted(inner.value) or "").startswith("self.")
     return False

@@ -242,7 +242,7 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
 
 
 def _note_batch(run: Interpreter, node: cst.Call, module: Value, given: Operand) -> None:
-    """A batch goes into a Module on a device as the loader gave it: forgotten, if other loops of the file move theirs."""
+    """A batch goes into a Module on a device as the loader gave it: a slip, if other loops of the file move theirs."""
     value = given.value
     if "taken" not in value.facts or len(value.places) != 1 or run.scene.tests:
         return
