@@ -108,6 +108,8 @@ class HardcodedDevice(DeviceNames):
             # A default says what the author has, and who calls may say otherwise; but not where a tensor is given
             # along that is to meet what is made there.
             return Confidence.LIKELY if named.at_hand else Confidence.POSSIBLE
+        if named.scene.function is None and self.context.path.endswith(".ipynb") and _is_plain_tensor(named):
+            return Confidence.POSSIBLE  # a page that shows what a tensor on CUDA is
         of_device = named.at_hand.split(".")[0] in ("device", "dev", "self")
         if named.what.startswith("autocast") and not of_device:
             # It warns and does nothing elsewhere; a slip where the code has a device to ask for its type.
@@ -138,6 +140,22 @@ class HardcodedDevice(DeviceNames):
         if len(edits) == 1 and type(node) is cst.Call and named.api != "get_device":
             return None
         return NodeFix(f"use `{device}`", Safety.UNSAFE, edits) if edits else None
+
+
+def _is_plain_tensor(named: DeviceName) -> bool:
+    """Whether what is put on the device is a tensor that is made on the spot, out of nothing."""
+    made = named.receiver is not None and named.receiver.is_tensor and named.receiver.on_host
+    if named.what == "cuda()":
+        return made and isinstance(named.node, cst.Call) and isinstance(named.node.func, cst.Attribute) and (
+            isinstance(named.node.func.value, cst.Call)
+        )
+    return named.what == "tensor type" or (named.what == "literal" and named.api in _FACTORIES)
+
+
+#: What makes a tensor of numbers alone.
+_FACTORIES = frozenset(
+    f"torch.{name}" for name in "tensor rand randn zeros ones empty full arange eye linspace randint".split()
+)
 
 
 def _first_argument(call: cst.Call, device: str) -> tuple[NodeEdit, ...]:

@@ -132,10 +132,10 @@ _JOINS = frozenset("cat concat concatenate stack vstack hstack dstack masked ind
 #: What puts a tensor on the CPU because it is told to.
 _SENDING = frozenset("to cpu copy_ type device cuda".split())
 
-#: Functions with these words in their names turn tensors into files, text or pictures, or files into tensors.
+#: Functions with these words in their names turn tensors into files, text or pictures, or data into tensors.
 _FOR_PEOPLE = re.compile(
     r"^log_|(?:^|_)(?:write|save|dump|export|plot|show|draw|visuali[sz]e|print|read|load|parse"
-    r"|state_dict|checkpoint|convert|upgrade)(?:_|$)"
+    r"|state_dict|checkpoint|convert|upgrade|collate)(?:_|$)|(?:^|_)(?:format|make|build|get|assemble)_(?:\w+_)?batch$"
 )
 
 

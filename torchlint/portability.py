@@ -23,7 +23,7 @@ _OF_CUDA = frozenset(
     " quantized".split()
 )
 #: Words in the path of a file that checks or measures what it has, on the machine that it is written for.
-_FOR_THE_DESK = frozenset("test tests testing bench benchmark benchmarks kernel kernels".split())
+_FOR_THE_DESK = frozenset("test tests testing bench benchmark benchmarks kernel kernels profiling".split())
 _PRECISION = frozenset("amp fp half mixed precision autocast".split())
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 

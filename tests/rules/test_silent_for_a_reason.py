@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from checking import expect
+from checking import expect, reported_lines
 from steps import step, texts
 
 from torchlint.findings import Confidence
@@ -598,3 +600,59 @@ def test_a_loop_that_ends_when_all_are_done_has_to_know() -> None:
         """,
         "DEV303",
     )
+
+
+def test_a_nested_function_of_what_makes_batches_is_for_the_host() -> None:
+    expect(
+        """
+        import torch
+        def get_batch(fabric, data):
+            def pad_right(x, pad_id):
+                return torch.cat((x, torch.full((9 - len(x),), pad_id, dtype=x.dtype)))
+            x = torch.stack([pad_right(x, 0) for x in data])
+            y = torch.stack([pad_right(x, -1) for x in data])
+            return fabric.to_device((x, y))
+        def train(fabric, model, optimizer, data):
+            for step in range(9):
+                x, y = get_batch(fabric, data)
+                loss = (model(x) - y).mean()
+                loss.backward()
+                optimizer.step()
+        """,
+        "DEV102",
+    )
+
+
+@pytest.mark.parametrize("name, marked", [("format_batch", ""), ("durations", "  # <-")])
+def test_a_method_that_puts_batches_together_may_run_on_the_host(name: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        class Voice(nn.Module):
+            def forward(self, x: torch.Tensor):
+                return x
+            def {name}(self, attention: torch.Tensor):
+                found, counts = torch.unique(attention.max(1)[1], return_counts=True)
+                durations = torch.ones([9]).to(counts.dtype){marked}
+                return durations * counts
+        """,
+        "DEV102",
+    )
+
+
+@pytest.mark.parametrize(
+    "line", ["x = torch.tensor([1.0], device='cuda')", "x = torch.rand(3).cuda(0)", "x = torch.cuda.FloatTensor(2)"]
+)
+def test_a_page_that_shows_a_tensor_on_cuda_is_possible_alone(line: str) -> None:
+    assert reported_lines(f"import torch\n{line}", "DEV501") == [2]
+    assert reported_lines(_notebook("import torch", line), "DEV501", path="page.ipynb") == []
+    assert reported_lines(_notebook("from torch import nn", "nn.Linear(2, 2).cuda()"), "DEV501", path="page.ipynb") == [1]
+
+
+def _notebook(*cells: str) -> str:
+    made = [
+        {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+        for source in cells
+    ]
+    return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})

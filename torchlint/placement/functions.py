@@ -276,7 +276,8 @@ _LOSS_CLASS = re.compile(r"Loss(?:es|Computation)?(?=$|[A-Z0-9_])|Criterion")
 
 def _is_device_aware(run: Interpreter, function: Function) -> bool:
     owner = function.owner
-    if (owner is not None and owner.is_module) or run.usage.is_trained(function.node):
+    trained = not function.outer and run.usage.is_trained(function.node)
+    if (owner is not None and owner.is_module) or trained:
         return True
     if _places(run, function):
         return True
