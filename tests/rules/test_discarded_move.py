@@ -636,3 +636,64 @@ def test_moves():
 """
     assert findings(code, CODE, path="holder.py")
     assert not findings(code, CODE, path="tests/test_holder.py")
+
+
+def test_parts_of_a_batch_in_a_row_are_tensors() -> None:
+    expect(
+        """
+        def evaluate(model, loader, device):
+            for images, labels in loader:
+                [t.to(device) for t in (images, labels)]  # <-
+                model(images).sub(labels)
+        def train(model, loader, device):
+            for images, labels in loader:
+                for t in [images, labels]:
+                    t = t.to(device)  # <-
+                model(images).sub(labels)
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        "for k, v in batch.items(): v.to(device)",
+        "for v in batch.values(): v.to(device)",
+        "{k: v.to(device) for k, v in batch.items()}",
+        "for k, v in batch.items(): v = v.to(device)",
+    ],
+)
+def test_the_entries_of_a_batch_that_a_model_takes_apart_are_tensors(move: str) -> None:
+    expect(
+        f"""
+        def step(model, batch, device):
+            {move}  # <-
+            return model(**batch)
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("use", ["return Pipeline(**parts)", "return parts['unet'](2)", "return cls(**parts)"])
+def test_the_entries_of_a_mapping_may_be_modules(use: str) -> None:
+    code = f"""
+        def place(parts, device, cls):
+            for name, part in parts.items():
+                part.to(device)
+            {use}
+        """
+    assert not findings(code, CODE)
+
+
+def test_what_is_stacked_is_a_list_of_tensors() -> None:
+    expect(
+        """
+        import torch
+        def merge(tensors, device):
+            for i, t in enumerate(tensors):
+                t = t.to(device)  # <-
+            return torch.stack(tensors).mean(0)
+        """,
+        CODE,
+    )

@@ -141,3 +141,18 @@ def test_what_nothing_else_holds_may_be_moved_in_vain() -> None:
         """,
         CODE,
     )
+
+
+def test_a_helper_that_binds_its_own_names_leaves_the_parts_of_a_batch_where_they_are() -> None:
+    expect(
+        """
+        def send(x, y, device):
+            x = x.to(device)
+            y = y.to(device)
+        def run(model, loader, device):
+            for x, y in loader:
+                send(x, y, device)  # <-
+                model(x).sub(y)
+        """,
+        CODE,
+    )

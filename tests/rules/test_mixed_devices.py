@@ -644,3 +644,49 @@ def test_what_is_put_together_and_then_sent_to_a_device_was_on_the_host(after: s
             return {after}
     """
     assert bool(findings(code, CODE)) is reported
+
+
+def test_a_call_tells_what_a_parameter_is_that_meets_the_host() -> None:
+    expect(
+        """
+        import torch
+        def to_one_hot(labels, count):
+            eye = torch.eye(count)  # <-
+            return eye[labels]
+        def objective(output, target):
+            return (to_one_hot(target, 10) * output).sum()
+        def train(model, loader, device):
+            for x, y in loader:
+                x, y = x.to(device), y.to(device)
+                objective(model(x), y).backward()
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("operation", ["positions < length", "positions * length", "torch.cat([positions, length])"])
+def test_a_call_tells_what_operations_join(operation: str) -> None:
+    expect(
+        f"""
+        import torch
+        def joined(count, length):
+            positions = torch.arange(count)  # <-
+            return {operation}
+        def use(count, device):
+            return joined(count, torch.ones(3, device=device))
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("given", ["3", "torch.ones(3)", "torch.tensor([1, 2])", "unknown()"])
+def test_a_call_that_passes_what_is_on_the_host_or_unknown_tells_nothing(given: str) -> None:
+    code = f"""
+        import torch
+        def joined(count, length):
+            positions = torch.arange(count)
+            return positions < length
+        def use(count, device):
+            return joined(count, {given})
+        """
+    assert not findings(code, CODE)

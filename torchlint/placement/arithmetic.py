@@ -14,6 +14,7 @@ from torchlint.placement.events import Operand
 from torchlint.placement.guards import frequency_tests, tests_of
 from torchlint.placement.interpreter import Env, Interpreter, expression, negated
 from torchlint.placement.operations import as_tensor_if_moved, mix
+from torchlint.placement.owing import note_owed
 from torchlint.placement.syncs import read_as_text, read_numbers, spare
 from torchlint.placement.syntax import dotted, words
 from torchlint.placement.timeline import read_pending, time_between
@@ -86,6 +87,7 @@ def _operate(
                     places=places, certainty=Certainty.INFERRED, facts=known.facts & {"grad", "cut"}
                 )
             if unsure and _may_hold_tensor(b if known is a else a):
+                note_owed(run, node, operator.__name__, [Operand(left_node, a), Operand(node.right, b)])
                 return known.but(places=(), facts=(known.facts & {"grad", "loss", "cut"}) | {"doubtful"})
             return known.but(
                 places=with_rank(known.places, None),

@@ -139,13 +139,16 @@ def project_call(
 ) -> Value:
     """A call of a function of the project. me: the Module whose method it is."""
     result = call_function(run, function, node, arguments, me)
+    operands = arguments.operands()
+    if function.helper == "rebinds":
+        operands = [_as_part(run, o) for o in operands]
     run.emit(
         Call(
             node,
             run.scene,
             function,
             result,
-            tuple(arguments.operands()),
+            tuple(operands),
             name=words(node.func),
             helper=function.helper,
         )
@@ -159,6 +162,14 @@ def project_call(
         if result.kind is Kind.MODULE and any(result.places == m.places for m in moved):
             return result.at(())
     return result
+
+
+def _as_part(run: Interpreter, operand: Operand) -> Operand:
+    """What a function moves, where it is a part of a batch: a tensor."""
+    if operand.value.kind is not Kind.UNKNOWN or dotted(operand.node) not in run.frame.usage.batch_parts:
+        return operand
+    certainty = min(operand.value.certainty, Certainty.INFERRED)
+    return replace(operand, value=operand.value.but(kind=Kind.TENSOR, certainty=certainty))
 
 
 def _kept(run: Interpreter, function: Function, node: cst.Call, arguments: Arguments) -> None:

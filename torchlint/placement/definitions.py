@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import libcst as cst
 
 from torchlint.placement.frameworks import fact
-from torchlint.placement.values import UNKNOWN, Kind, Place, Value
+from torchlint.placement.values import UNKNOWN, Alternative, Kind, Place, Value
 
 if TYPE_CHECKING:
+    from torchlint.placement.events import Operand
     from torchlint.placement.interpreter import Env, Interpreter
     from torchlint.placement.scene import Scene
 
@@ -31,12 +32,28 @@ class Joining(NamedTuple):
     conditions: frozenset[tuple[str, bool]]
 
 
+class Owed(NamedTuple):
+    """An operation in a function that joins a tensor of the host with a parameter of unknown kind.
+
+    operand: the tensor, `host` the place of it. other: what of the operation comes from the parameter.
+    """
+
+    node: cst.CSTNode
+    api: str
+    operand: Operand
+    host: Alternative
+    other: cst.CSTNode
+    parameter: str
+    scene: Scene
+
+
 class Function:
     """A function and its summary, which is computed once, in terms of its parameters.
 
     returns: what each exit gives. result: their join. parameters: names in order, without `self`.
     mixes: pairs of parameters that an operation joins, so that a call can be judged; "" is the Module's own state, and
     a Place is a device that the function names. kinds: what each parameter is.
+    owed: operations that join a tensor of the host with a parameter of unknown kind.
     moved: parameters on which an in-place move runs. writes: whether it changes what it got or an attribute.
     changes: whether it may change anything at all that outlives it, or hands values to what nobody knows.
     moves_values: whether it moves something that is no Module and uses the copy. rebinds: whether it binds a parameter
@@ -50,7 +67,7 @@ class Function:
 
     __slots__ = (
         "called_from", "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "kinds", "mixes",
-        "moment", "moved", "moved_if_module", "moves_values", "node", "outer", "owner", "parameters", "rebinds",
+        "moment", "moved", "moved_if_module", "moves_values", "node", "outer", "owed", "owner", "parameters", "rebinds",
         "result", "returns", "role", "run", "state", "waits", "works", "writes", "yields",
     )  # fmt: skip
 
@@ -71,6 +88,7 @@ class Function:
         self.state = "new"
         self.mixes: dict[tuple[Joined, Joined], Joining] = {}
         self.kinds: dict[str, Kind] = {}
+        self.owed: list[Owed] = []
         self.moved: set[str] = set()
         self.moved_if_module: set[str] = set()
         self.keeps: set[str] = set()

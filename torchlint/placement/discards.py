@@ -134,10 +134,15 @@ def mark_loop_variable(run: Interpreter, loop: cst.For) -> None:
         return
     last: cst.CSTNode | None = loop
     while isinstance(last, cst.For | cst.If):
-        if type(last.body) is not cst.IndentedBlock or last.orelse is not None:
+        if last.orelse is not None:
             return
+        if type(last.body) is not cst.IndentedBlock:
+            last = last.body
+            break
         last = next((s for s in reversed(last.body.body) if _mentions(s, names)), None)
-    if type(last) is not cst.SimpleStatementLine or type(last.body[-1]) is not cst.Assign:
+    if not isinstance(last, cst.SimpleStatementLine | cst.SimpleStatementSuite):
+        return
+    if type(last.body[-1]) is not cst.Assign:
         return
     assignment = last.body[-1]
     target, value = assignment.targets[0].target, assignment.value

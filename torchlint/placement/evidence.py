@@ -135,6 +135,8 @@ def is_part_of_batch(name: str, usage: Usage) -> bool:
     whole = usage.through.get(name)
     if whole is not None and whole in usage.tuples:
         return True
+    if _goes_through_batch(name, usage):
+        return True
     if name in usage.batch_parts:
         return name in usage.given or usage.loads[name] > 1 or len(usage.attributes[name] - MARKS) > 1
     siblings = usage.siblings.get(name, ())
@@ -142,6 +144,38 @@ def is_part_of_batch(name: str, usage: Usage) -> bool:
     if len(placed) < 2 or name not in usage.given:
         return False
     return not any(s in usage.called or usage.attributes.get(s, set()) & _MODULE_ONLY for s in siblings)
+
+
+def _goes_through_batch(name: str, usage: Usage) -> bool:
+    """Whether `name` goes through parts of a batch in a row, or through a batch that a model gets as `**batch`."""
+    row = usage.displays.get(name)
+    if row:
+        return all(n in usage.batch_parts for n in row)
+    whole = usage.entries.get(name)
+    if whole is None or (whole not in usage.elements and whole not in usage.parameters):
+        return False
+    # What is passed to a class may be the Modules that it is made of.
+    called = [c.rpartition(".")[2] for c in usage.spread.get(whole, ())]
+    return any(c and c[0].islower() and c not in ("cls", "dict") for c in called)
+
+
+#: Functions of torch that take one list or tuple of tensors, and no tensor in its stead.
+_TAKES_LISTS = frozenset(
+    "cat concat concatenate stack hstack vstack dstack row_stack column_stack pad_sequence".split()
+)
+_OF_LISTS = frozenset("append extend insert pop copy sort reverse clear remove index count".split())
+
+
+def holds_tensors(name: str, usage: Usage) -> bool:
+    """Whether `name` is a list or tuple of tensors: it goes straight into a function of torch that takes one."""
+    if name not in usage.torch_arguments or name in usage.called or name in usage.unpacked:
+        return False
+    if not usage.attributes.get(name, set()) <= _OF_LISTS:
+        return False
+    return any(
+        position == 0 and not listed and function.rsplit(".", 1)[-1] in _TAKES_LISTS
+        for function, position, listed in usage.torch_arguments.get(name, ())
+    )
 
 
 #: Where the last word of a function's name is looked up: aliases of these modules are many (`F`, `nn.init`, …).

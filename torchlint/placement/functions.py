@@ -18,6 +18,7 @@ from torchlint.placement.evidence import (
     from_annotation,
     given_as_tensor,
     goes_into_module,
+    holds_tensors,
     is_made_tensor,
     kind_from_use,
     speaks_in_forward,
@@ -25,6 +26,7 @@ from torchlint.placement.evidence import (
 from torchlint.placement.helpers import helper_style
 from torchlint.placement.ignored import note_ignored_device
 from torchlint.placement.interpreter import MOST_NESTED_SUMMARIES, Env, Frame, Interpreter
+from torchlint.placement.owing import settle_owed
 from torchlint.placement.passing import judge_call
 from torchlint.placement.project import MOST_NESTED_MODULES
 from torchlint.placement.scene import Scene
@@ -407,6 +409,8 @@ def _parameter(run: Interpreter, name: str, parameter: cst.Param, function: Func
     kind = None if is_made_tensor(name, usage) else kind_from_use(name, usage)
     if kind is not None:
         return Value(kind, places, Certainty.INFERRED, facts=facts)
+    if holds_tensors(name, usage):
+        return Value(Kind.SEQUENCE, element=Value(Kind.TENSOR, places, Certainty.INFERRED))
     if not is_made_tensor(name, usage) and _is_tensor_argument(name, run, function):
         return Value(Kind.TENSOR, places, Certainty.INFERRED, facts=facts)
     return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts)
@@ -464,6 +468,7 @@ def call_function(
     if len(function.calls) < MOST_CALLS and run.scene.role not in ("script", "test"):
         function.calls.append(bound)
     judge_call(run, function, node, bound, me)
+    settle_owed(run, function, bound)
     result = substitute(function.result, bound, node)
     if run.scene.no_grad:
         result = without_graph(result)

@@ -252,7 +252,8 @@ class Interpreter:
             return Value(Kind.NUMBER, tests=value.tests) if counts else value
         facts = value.facts
         if kind is Kind.TENSOR and "collated" not in facts and kind_from_use(name, usage, parts=False) is None:
-            if is_part_of_batch(name, usage) and name not in usage.through:
+            several = name in usage.through or name in usage.displays or name in usage.entries
+            if is_part_of_batch(name, usage) and not several:
                 facts |= _PART_OF_GRAPHS if self.usage.libraries & _WITH_GRAPHS else _PART
         return value.but(kind=kind, certainty=min(value.certainty, Certainty.INFERRED), facts=facts)
 

@@ -12,6 +12,7 @@ from torchlint.placement.definitions import Joined, Joining
 from torchlint.placement.events import Attribute, HostOnly, Leftover, Mix, Operand
 from torchlint.placement.events import Env as EnvironmentEvent
 from torchlint.placement.graphs import keep, keep_state
+from torchlint.placement.owing import note_owed
 from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted, string
 from torchlint.placement.timeline import read_pending
@@ -83,6 +84,8 @@ def mix(
     for operand in tensors:
         read_pending(run, node, api, operand.value)
     _judge(run, node, api, tensors, in_place, strict, within)
+    if len(tensors) < len(operands):
+        note_owed(run, node, api, operands)
     result = _result(tensors, rank)
     if run.scene.no_grad:
         result = without_graph(result)
@@ -440,6 +443,7 @@ def check_index(run: Interpreter, node: cst.Subscript, base: Value, indices: Seq
     host = base.places[0]
     if host.rank == 0:
         return
+    note_owed(run, node, "index", [Operand(node.value, base), *(Operand(node, i, "index") for i in indices)])
     for index in indices:
         if index.kind is not Kind.TENSOR or index.certainty is Certainty.GUESSED:
             continue

@@ -111,8 +111,9 @@ def _index_tensor(
     run: Interpreter, node: cst.Subscript, base: Value, plain: list[Any], indices: list[Value]
 ) -> Value:
     tensors = [i for i in indices if i.kind is Kind.TENSOR]
+    if tensors or any(i.kind is Kind.UNKNOWN for i in indices):
+        check_index(run, node, base, indices)
     if tensors:
-        check_index(run, node, base, tensors)
         for index, value in zip(plain, indices):
             if value.kind is Kind.TENSOR and ("mask" in value.facts or type(index) is cst.Comparison):
                 emit_sync(run, node, "boolean mask index", value if not value.on_host else base, hidden=True)

@@ -57,7 +57,9 @@ class Usage:
     counters: names that are counted up, by a loop or by `+=`.
     batch_parts: names unpacked from what a loop goes through: the inputs and targets of a batch. elements: the names of
     what loops go through, whole. given: names that calls get by position. tuples: names of batches that are unpacked.
-    through: names that go through what another name holds. siblings: the names that are unpacked from one parameter,
+    through: names that go through what another name holds, and displays: through the names in a tuple or list that
+    stands there; entries: names that go through the values of a mapping. spread: what mappings are passed to as
+    `**name`. siblings: the names that are unpacked from one parameter,
     by each of them. parameters: those of the function.
     backward: a backward stands here outside every loop. trains: one stands here at all. moves: a `to` names a device.
     chooses: a call is told a device that may be any.
@@ -67,8 +69,9 @@ class Usage:
 
     __slots__ = (
         "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "chooses", "containers",
-        "counters", "elements", "given", "indexed", "is_generator", "iterated", "loads", "moves", "parameters",
-        "self_assigned", "siblings", "through", "torch_arguments", "trains", "tuples", "unpacked",
+        "counters", "displays", "elements", "entries", "given", "indexed", "is_generator", "iterated", "loads",
+        "moves", "parameters", "self_assigned", "siblings", "spread", "through", "torch_arguments", "trains", "tuples",
+        "unpacked",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -85,6 +88,9 @@ class Usage:
         self.given: set[str] = set()
         self.tuples: set[str] = set()
         self.through: dict[str, str] = {}
+        self.displays: dict[str, tuple[str, ...]] = {}
+        self.entries: dict[str, str] = {}
+        self.spread: defaultdict[str, set[str]] = defaultdict(set)
         self.siblings: dict[str, tuple[str, ...]] = {}
         self.parameters: frozenset[str] = frozenset()
         self.loads: defaultdict[str, int] = defaultdict(int)
@@ -120,8 +126,23 @@ def _note_batch(loop: cst.For, scope: Usage) -> None:
 
 def _note_through(clause: cst.For | cst.CompFor, scope: Usage) -> None:
     """Note what a loop or a comprehension goes through, where both have names."""
-    if type(clause.target) is cst.Name and type(clause.iter) is cst.Name:
-        scope.through[clause.target.value] = clause.iter.value
+    target: cst.CSTNode = clause.target
+    source = clause.iter
+    if type(source) is cst.Call and dotted(source.func) == "enumerate" and type(target) is cst.Tuple and source.args:
+        target, source = target.elements[-1].value, source.args[0].value
+    if type(source) is cst.Call and type(source.func) is cst.Attribute and not source.args:
+        whole = dotted(source.func.value)
+        if source.func.attr.value == "items" and type(target) is cst.Tuple:
+            target = target.elements[-1].value
+        elif source.func.attr.value != "values":
+            return
+        if type(target) is cst.Name and whole is not None:
+            scope.entries[target.value] = whole
+    elif type(target) is cst.Name and type(source) is cst.Name:
+        scope.through[target.value] = source.value
+    elif type(target) is cst.Name and type(source) in (cst.Tuple, cst.List):
+        names = [dotted(e.value) for e in source.elements]  # type: ignore[attr-defined]
+        scope.displays[target.value] = tuple(n for n in names if n is not None) if all(names) else ()
 
 
 class FileUsage:
@@ -325,6 +346,7 @@ class FileUsage:
                 inner = dotted(value)
                 if inner is not None:
                     scope.unpacked.add(inner)
+                    scope.spread[inner].add(name or "")
             elif of_torch and arg.keyword is None:
                 listed = type(value) in (cst.List, cst.Tuple)
                 for item in [e.value for e in value.elements] if listed else [value]:  # type: ignore[attr-defined]
