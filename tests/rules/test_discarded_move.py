@@ -697,3 +697,70 @@ def test_what_is_stacked_is_a_list_of_tensors() -> None:
         """,
         CODE,
     )
+
+
+@pytest.mark.parametrize("key", ["key", '"labels"', "0"])
+def test_an_entry_of_a_batch_that_a_model_takes_apart_is_a_tensor(key: str) -> None:
+    expect(
+        f"""
+        def train(model, loader, device):
+            for batch in loader:
+                for key in batch:
+                    batch[{key}].to(device)  # <-
+                model(**batch)
+        """,
+        CODE,
+    )
+
+
+def test_an_entry_of_what_a_loop_goes_through_is_a_tensor_beside_another_that_moves() -> None:
+    expect(
+        """
+        def fit(net, loader, criterion, device):
+            for i, data in enumerate(loader, 0):
+                inputs = data[0].to(device)
+                labels = data[1]
+                labels.to(device)  # <-
+                criterion(net(inputs), labels)
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("loop", ["for part in self.parts", "for part in model.children()"])
+def test_an_entry_of_something_else_may_be_a_module(loop: str) -> None:
+    code = f"""
+        def place(self, model, device):
+            {loop}:
+                part["head"].to(device)
+        """
+    assert not findings(code, CODE)
+
+
+def test_the_targets_of_a_detector_hold_tensors() -> None:
+    expect(
+        """
+        def train(model, loader, device):
+            for images, targets in loader:
+                for target in targets:
+                    for k, v in target.items():
+                        v = v.to(device)  # <-
+                model(images, targets)
+        """,
+        CODE,
+    )
+
+
+def test_the_data_of_a_parameter_is_a_tensor_whatever_the_model() -> None:
+    expect(
+        """
+        import torch
+        from timm import create_model
+        def load(name, state, device):
+            model = create_model(name)
+            model.load_state_dict(state)
+            model.pos_embed.data.to(device)  # <-
+            return model
+        """,
+        CODE,
+    )

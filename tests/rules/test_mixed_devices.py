@@ -690,3 +690,49 @@ def test_a_call_that_passes_what_is_on_the_host_or_unknown_tells_nothing(given: 
             return joined(count, {given})
         """
     assert not findings(code, CODE)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "scores.gather(1, labels.view(-1, 1))",
+        "scores.masked_fill(labels, 0)",
+        "torch.nn.functional.nll_loss(scores, labels.view(-1))",
+        "scores.sum() + torch.where(labels.bool(), 1.0, 0.0)",
+    ],
+)
+def test_what_methods_and_functions_take_as_tensors_are_tensors(use: str) -> None:
+    expect(
+        f"""
+        import torch
+        def objective(scores: torch.Tensor, labels, device):
+            part = torch.eye(10)  # <-
+            chosen = part[labels.reshape(-1)]
+            return {use}
+        """,
+        CODE,
+    )
+
+
+def test_what_has_a_shape_and_joins_a_tensor_is_one() -> None:
+    expect(
+        """
+        import torch
+        def attribute(model, x, baseline=None):
+            if baseline is None:
+                baseline = torch.zeros(x.shape)  # <-
+            return model(x - baseline)
+        """,
+        CODE,
+    )
+
+
+def test_an_array_has_a_shape_too_and_is_made_a_tensor_first() -> None:
+    code = """
+        import torch
+        def attribute(model, x):
+            baseline = torch.zeros(x.shape)
+            x = torch.from_numpy(x)
+            return model(x - baseline)
+        """
+    assert not findings(code, CODE)

@@ -11,6 +11,7 @@ from torchlint.placement.comparisons import compare_devices, mark_compared, note
 from torchlint.placement.conditions import narrow
 from torchlint.placement.displays import DEVICE_FAMILIES
 from torchlint.placement.events import Operand
+from torchlint.placement.evidence import has_shape
 from torchlint.placement.guards import frequency_tests, tests_of
 from torchlint.placement.interpreter import Env, Interpreter, expression, negated
 from torchlint.placement.operations import as_tensor_if_moved, mix
@@ -72,6 +73,9 @@ def _operate(
     if operator is cst.Modulo and a.kind is Kind.STRING:
         read_as_text(run, node.right, b)
         return Value(Kind.STRING)
+    if a.kind is b.kind is Kind.UNKNOWN and "perhaps" in a.facts | b.facts:
+        # Where one of them is a tensor, this joins the other one with it.
+        a, b = _as_input(run, left_node, a), _as_input(run, node.right, b)
     if a.kind is Kind.TENSOR or b.kind is Kind.TENSOR:
         a, b = _as_input(run, left_node, a), _as_input(run, node.right, b)
         spare(run, a)
@@ -141,6 +145,9 @@ def _as_input(run: Interpreter, node: cst.CSTNode, value: Value) -> Value:
     """A forward's first argument that arithmetic joins with a tensor, and nothing calls a number, is one."""
     function = run.frame.function
     value = as_tensor_if_moved(value)
+    if value.kind is Kind.UNKNOWN and type(node) is cst.Name and has_shape(node.value, run.frame.usage):
+        if f"like:{node.value}" in value.facts:
+            return value.but(kind=Kind.TENSOR)
     if (
         value.kind is not Kind.UNKNOWN
         or type(node) is not cst.Name

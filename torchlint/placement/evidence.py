@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.placement import torch_api
 from torchlint.placement.definitions import Class, is_module_base
 from torchlint.placement.frameworks_bridge import framework_instance
-from torchlint.placement.syntax import dotted, string
+from torchlint.placement.syntax import dotted, entry_of, string
 from torchlint.placement.usage import Usage
 from torchlint.placement.values import NONE, NUMBER, Alternative, Certainty, Kind, Place, Value, Where
 
@@ -133,7 +133,7 @@ def is_part_of_batch(name: str, usage: Usage) -> bool:
     Of a parameter: where two parts are sent to a device, and none is used as a model.
     """
     whole = usage.through.get(name)
-    if whole is not None and whole in usage.tuples:
+    if whole is not None and (whole in usage.tuples or holds_tensors(whole, usage)):
         return True
     if _goes_through_batch(name, usage):
         return True
@@ -152,11 +152,35 @@ def _goes_through_batch(name: str, usage: Usage) -> bool:
     if row:
         return all(n in usage.batch_parts for n in row)
     whole = usage.entries.get(name)
-    if whole is None or (whole not in usage.elements and whole not in usage.parameters):
+    if whole is not None and usage.through.get(whole) in usage.batch_parts:
+        return True  # the targets of a detector: a list of dicts
+    return whole is not None and _is_spread_batch(whole, usage)
+
+
+def _is_spread_batch(whole: str, usage: Usage) -> bool:
+    """Whether a model gets a batch as `**batch`."""
+    if whole not in usage.elements and whole not in usage.parameters:
         return False
     # What is passed to a class may be the Modules that it is made of.
     called = [c.rpartition(".")[2] for c in usage.spread.get(whole, ())]
     return any(c and c[0].islower() and c not in ("cls", "dict") for c in called)
+
+
+def has_shape(name: str, usage: Usage) -> bool:
+    """Whether `name`, which is joined with a tensor, has a shape: no number has, and arrays are made tensors first."""
+    attributes = usage.attributes.get(name, set())
+    if not attributes & {"shape", "ndim"} or not attributes - MARKS <= torch_api.TENSOR_ATTRIBUTES:
+        return False
+    refuted = name in usage.called or name in usage.unpacked or "[str]" in attributes
+    return not refuted and not is_made_tensor(name, usage)
+
+
+def entry_of_batch(node: cst.BaseExpression, usage: Usage) -> str:
+    """How sure it is that `batch[key]`, which is moved, is a tensor: "" not at all, "part", or "whole" for certain."""
+    whole = entry_of(node)
+    if whole is None or whole not in usage.elements or whole in usage.called:
+        return ""
+    return "whole" if _is_spread_batch(whole, usage) else "part"
 
 
 #: Functions of torch that take one list or tuple of tensors, and no tensor in its stead.
@@ -189,7 +213,7 @@ def given_as_tensor(name: str, usage: Usage) -> bool:
     if not usage.attributes.get(name, set()) - MARKS <= torch_api.TENSOR_ATTRIBUTES:
         return False
     return any(
-        _takes_tensor(function.rsplit(".", 1)[-1], position, listed)
+        function.startswith("Tensor.") or _takes_tensor(function.rsplit(".", 1)[-1], position, listed)
         for function, position, listed in usage.torch_arguments.get(name, ())
     )
 

@@ -53,6 +53,9 @@ _HOST_ATTRIBUTES = frozenset(
 _CONSTANTS = {"True": Value(Kind.NUMBER, name="True"), "False": Value(Kind.NUMBER, name="False"), "None": NONE}
 
 
+_OF_MODULE = frozenset({"of module"})
+
+
 @expression(cst.Name)
 def name(run: Interpreter, node: cst.Name, env: Env) -> Value:
     text = node.value
@@ -116,7 +119,11 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
     if base.kind is Kind.MODULE:
         if attr in ("weight", "bias", "in_proj_weight", "running_mean", "running_var"):
             return tensor(with_rank(base.places, 1), Certainty.INFERRED, frozenset({"parameter"}))
-        return Value(Kind.UNKNOWN, base.places if is_symbolic(base) else ())
+        facts = frozenset() if base.ref is not None else _OF_MODULE
+        return Value(Kind.UNKNOWN, base.places if is_symbolic(base) else (), facts=facts)
+    if attr == "data" and base.kind is Kind.UNKNOWN and "of module" in base.facts:
+        # What a Module has and has `data` is a parameter.
+        return tensor(base.places, Certainty.INFERRED, frozenset({"parameter"}))
     if base.kind is Kind.UNKNOWN and base.places and attr in ("T", "mT", "H", "mH"):
         return base.but(facts=base.facts & {"assumed", "perhaps"})
     if base.kind is Kind.OWNED and base.element is not None and base.name == "transformers.BatchEncoding":

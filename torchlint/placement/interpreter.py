@@ -254,8 +254,13 @@ class Interpreter:
         if kind is Kind.TENSOR and "collated" not in facts and kind_from_use(name, usage, parts=False) is None:
             several = name in usage.through or name in usage.displays or name in usage.entries
             if is_part_of_batch(name, usage) and not several:
-                facts |= _PART_OF_GRAPHS if self.usage.libraries & _WITH_GRAPHS else _PART
+                facts |= self.part
         return value.but(kind=kind, certainty=min(value.certainty, Certainty.INFERRED), facts=facts)
+
+    @property
+    def part(self) -> frozenset[str]:
+        """The facts of what is a tensor only because it is a part of a batch, and is moved."""
+        return _PART_OF_GRAPHS if self.usage.libraries & _WITH_GRAPHS else _PART
 
     def held(self, name: str, env: Env) -> Value | None:
         """What a name, or an attribute of the object whose method runs, holds; None where that is not known."""

@@ -205,3 +205,26 @@ def argument(call: cst.Call, name: str, position: int | None = None) -> cst.Base
                 return arg.value
             place += 1
     return None
+
+
+#: Methods that give a tensor of what is one, and that are called on a name on its way into a function.
+_SHAPING = frozenset(
+    "view reshape flatten squeeze unsqueeze transpose permute contiguous float long int bool double half expand"
+    " expand_as detach clone t".split()
+)
+
+
+def shaped(node: cst.BaseExpression) -> str | None:
+    """The name in `name` and in `name.view(…).long()`; None for anything else."""
+    while type(node) is cst.Call and type(node.func) is cst.Attribute and node.func.attr.value in _SHAPING:
+        node = node.func.value
+    return dotted(node)
+
+
+def entry_of(node: cst.BaseExpression) -> str | None:
+    """`batch` in `batch[0]`, `batch["labels"]` and `batch[key]`; None for anything else."""
+    if type(node) is not cst.Subscript or type(node.value) is not cst.Name or len(node.slice) != 1:
+        return None
+    index = node.slice[0].slice
+    plain = type(index) is cst.Index and type(index.value) in (cst.Integer, cst.SimpleString, cst.Name)
+    return node.value.value if plain else None

@@ -8,7 +8,15 @@ from typing import Any
 
 import libcst as cst
 
-from torchlint.placement.syntax import assigned_names, dotted, integer, semantic_fields, words
+from torchlint.placement.loops import counts, is_small, note_batch, note_map, note_through
+from torchlint.placement.syntax import (
+    assigned_names,
+    dotted,
+    entry_of,
+    semantic_fields,
+    shaped,
+    words,
+)
 
 #: Iterating over these goes through the parts of a model, not through batches.
 _PARTS_OF_A_MODEL = frozenset(
@@ -42,6 +50,13 @@ _STEP_CALL = re.compile(
     r"^_?(?:train|training|fit|optimi[sz]e)_(?:step|batch|iter|iteration|one_step|one_batch|one_iter|minibatch)$"
     r"|^(?:train_on_batch|optimize_parameters|forward_backward|forward_backward_step)$"
 )
+#: Arguments of a tensor's methods that are tensors themselves, by position.
+TAKEN_BY_METHODS = {
+    "gather": (1,), "scatter": (1,), "scatter_": (1,), "scatter_add": (1, 2), "scatter_add_": (1, 2),
+    "index_select": (1,), "index_add": (1, 2), "index_add_": (1, 2), "index_copy_": (1, 2), "masked_fill": (0,),
+    "masked_fill_": (0,), "masked_select": (0,), "masked_scatter_": (0, 1), "bmm": (0,), "expand_as": (0,),
+    "view_as": (0,), "type_as": (0,),
+}  # fmt: skip
 #: Methods of so many things that the name alone does not say which one is called.
 _COMMON_NAMES = frozenset("update step run forward add call apply process fit append log write reset".split())
 
@@ -101,48 +116,6 @@ class Usage:
         self.moves = False
         self.chooses = False
         self.is_generator = False
-
-
-#: What a loop goes through that hands out pairs of other things than the parts of a batch.
-_PAIRS = re.compile(
-    r"\b(zip|items|named_\w+|range|product|combinations|pairwise|walk|split|listdir|readlines|groupby)\("
-)
-
-
-def _note_batch(loop: cst.For, scope: Usage) -> None:
-    """Note the names of a batch's parts in a loop: `for x, y in loader`, `for i, (x, y) in enumerate(…)`."""
-    if _PAIRS.search(words(loop.iter)):
-        return
-    target = loop.target
-    if type(loop.iter) is cst.Call and dotted(loop.iter.func) == "enumerate" and type(target) is cst.Tuple:
-        if len(target.elements) != 2:
-            return
-        target = target.elements[1].value  # type: ignore[assignment]
-    if type(target) is cst.Tuple:
-        scope.batch_parts.update(assigned_names(target))
-    elif type(target) is cst.Name:
-        scope.elements.add(target.value)
-
-
-def _note_through(clause: cst.For | cst.CompFor, scope: Usage) -> None:
-    """Note what a loop or a comprehension goes through, where both have names."""
-    target: cst.CSTNode = clause.target
-    source = clause.iter
-    if type(source) is cst.Call and dotted(source.func) == "enumerate" and type(target) is cst.Tuple and source.args:
-        target, source = target.elements[-1].value, source.args[0].value
-    if type(source) is cst.Call and type(source.func) is cst.Attribute and not source.args:
-        whole = dotted(source.func.value)
-        if source.func.attr.value == "items" and type(target) is cst.Tuple:
-            target = target.elements[-1].value
-        elif source.func.attr.value != "values":
-            return
-        if type(target) is cst.Name and whole is not None:
-            scope.entries[target.value] = whole
-    elif type(target) is cst.Name and type(source) is cst.Name:
-        scope.through[target.value] = source.value
-    elif type(target) is cst.Name and type(source) in (cst.Tuple, cst.List):
-        names = [dotted(e.value) for e in source.elements]  # type: ignore[attr-defined]
-        scope.displays[target.value] = tuple(n for n in names if n is not None) if all(names) else ()
 
 
 class FileUsage:
@@ -323,6 +296,8 @@ class FileUsage:
         name = dotted(func)
         if name is not None:
             scope.called.add(name)
+        if name == "map":
+            note_map(node, scope)
         if type(func) is cst.Attribute:
             self._method_call(node, func, scope, loop)
         if loop is not None and name is not None:
@@ -350,7 +325,7 @@ class FileUsage:
             elif of_torch and arg.keyword is None:
                 listed = type(value) in (cst.List, cst.Tuple)
                 for item in [e.value for e in value.elements] if listed else [value]:  # type: ignore[attr-defined]
-                    inner = dotted(item)
+                    inner = shaped(item)
                     if inner is not None:
                         scope.torch_arguments[inner].add((name or "", position, listed))
             elif name is not None and arg.keyword is None:
@@ -379,6 +354,11 @@ class FileUsage:
     def _method_call(self, node: cst.Call, func: cst.Attribute, scope: Usage, loop: cst.CSTNode | None) -> None:
         method = func.attr.value
         receiver = dotted(func.value)
+        for position in TAKEN_BY_METHODS.get(method, ()):
+            given = node.args[position] if position < len(node.args) else None
+            name = shaped(given.value) if given is not None and given.keyword is None and not given.star else None
+            if name is not None:
+                scope.torch_arguments[name].add((f"Tensor.{method}", position, False))
         positional = bool(node.args) and any(a.keyword is None for a in node.args)
         if method in ("backward", "manual_backward", "minimize") or (method == "step" and "optim" in words(func.value)):
             if method == "backward" and positional and receiver is not None:
@@ -406,17 +386,17 @@ class FileUsage:
         parts = source in _PARTS_OF_A_MODEL
         if parts:
             self.parts_loops.add(id(node))
-        if _is_small(node.iter):
+        if is_small(node.iter):
             self.small_loops.add(id(node))
             if loop is not None:
                 self._around[id(node)] = loop
-        if _counts(node.iter):
+        if counts(node.iter):
             scope.counters.update(list(assigned_names(node.target))[:1])
         name = dotted(node.iter)
         if name is not None:
             scope.iterated.add(name)
-        _note_through(node, scope)
-        _note_batch(node, scope)
+        note_through(node, scope)
+        note_batch(node, scope)
         self._scan(node.iter, scope, loop)
         self._target(node.target, scope, loop)
         self._scan(node.body, scope, loop if parts and loop is not None else node)
@@ -424,7 +404,7 @@ class FileUsage:
             self._scan(node.orelse, scope, loop)
 
     def _clause(self, node: cst.CompFor, scope: Usage, loop: cst.CSTNode | None) -> None:
-        _note_through(node, scope)
+        note_through(node, scope)
         self._below(node, scope, loop)
 
     def _while(self, node: cst.While, scope: Usage, loop: cst.CSTNode | None) -> None:
@@ -463,6 +443,8 @@ class FileUsage:
                     scope.tuples.add(whole)
                 elif whole in scope.parameters:
                     scope.siblings.update(dict.fromkeys(names, names))
+            elif type(target.target) is cst.Name and entry_of(node.value) in scope.elements:
+                scope.batch_parts.add(target.target.value)
         self._scan(node.value, scope, loop)
 
     def _assign_one(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
@@ -525,40 +507,6 @@ def _is_given_gradient(call: cst.Call) -> bool:
         or (arg.keyword is None and "grad" in words(arg.value).rsplit(".", 1)[-1].lower())
         for arg in call.args
     )
-
-
-def _is_small(iterable: cst.BaseExpression) -> bool:
-    """Whether a loop goes over a few things at hand: a literal, the items of a mapping, `range(2)`."""
-    kind = type(iterable)
-    if kind in (cst.Tuple, cst.List, cst.Set):
-        return True
-    if kind is not cst.Call:
-        return False
-    name = (dotted(iterable.func) or "").rsplit(".", 1)[-1]  # type: ignore[attr-defined]
-    given = [a.value for a in iterable.args]  # type: ignore[attr-defined]
-    if name in ("items", "values", "keys"):
-        return not given
-    if name in ("enumerate", "sorted", "list", "reversed", "zip"):
-        return any(_is_small(g) for g in given)
-    if name == "range":
-        bound = given[-1] if given else None
-        small = integer(bound) if bound is not None else None
-        return (small is not None and small <= 16) or (bound is not None and _is_size(bound))
-    return False
-
-
-def _is_size(node: cst.BaseExpression) -> bool:
-    """`len(losses)`, `x.size(0)`, `x.shape[0]`, of what is no loader."""
-    text = words(node)
-    if "loader" in text or "dataset" in text:
-        return False
-    return text.startswith("len(") or ".size(" in text or ".shape[" in text
-
-
-def _counts(iterable: cst.BaseExpression) -> bool:
-    """Whether the first thing that a loop binds is a count."""
-    name = words(iterable).split("(")[0].rsplit(".", 1)[-1]
-    return type(iterable) is cst.Call and name in ("enumerate", "range", "trange", "count")
 
 
 _DTYPE = re.compile(r"dtype|(?:^|\.)(?:float|double|half|bfloat|int|uint|long|short|bool|complex|c?float)\d*$")

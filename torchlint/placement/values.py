@@ -172,6 +172,7 @@ class Value:
         row        what iterating over a tensor gave
         modulo     a number that `%` gave
         any name   an attribute whose name is computed: its use elsewhere says nothing of it
+        of module  an attribute of a Module whose class is not seen
         clock      a number read off a clock, or computed from one
     tests: what its truth says of the run: "accelerator", "no-accelerator", "periodic" (now and then), "between"
         (most of the time), "first" (once), "later" (but once), "training", "inference", "debug", "flag"; "several"

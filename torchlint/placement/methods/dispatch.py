@@ -12,6 +12,7 @@ from torchlint.placement.definitions import Class, Function
 from torchlint.placement.events import (
     Operand,
 )
+from torchlint.placement.evidence import entry_of_batch
 from torchlint.placement.frameworks_bridge import framework_method, is_metric
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.loads import note_loaded, note_restored
@@ -38,6 +39,7 @@ from torchlint.placement.syntax import dotted
 from torchlint.placement.timeline import event_call
 from torchlint.placement.values import (
     UNKNOWN,
+    Certainty,
     Kind,
     Value,
 )
@@ -91,6 +93,8 @@ def method_call(
     handler = _BY_KIND.get(receiver.kind)
     if name == "type" and not arguments.all():
         return Value(Kind.STRING)
+    if name in PLACING and receiver.kind is Kind.UNKNOWN:
+        receiver = _entry(run, func.value, receiver)
     if name in MOVES and receiver.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.MODULE):
         return move(run, node, func, name, receiver, arguments, env)
     if receiver.kind in (Kind.OBJECT, Kind.DATASET) and isinstance(receiver.ref, Class):
@@ -102,6 +106,15 @@ def method_call(
     if handler is not None:
         return handler(run, node, func, name, receiver, arguments, env)
     return UNKNOWN
+
+
+def _entry(run: Interpreter, node: cst.BaseExpression, value: Value) -> Value:
+    """An entry of a batch, `batch["labels"]`, that is moved: a tensor."""
+    how = entry_of_batch(node, run.frame.usage)
+    if not how:
+        return value
+    facts = value.facts | (run.part if how == "part" else frozenset())
+    return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED), facts=facts)
 
 
 #: Methods of TensorBoard's writer and of progress bars that turn what they get into numbers or text
