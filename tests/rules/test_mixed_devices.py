@@ -736,3 +736,51 @@ def test_an_array_has_a_shape_too_and_is_made_a_tensor_first() -> None:
             return model(x - baseline)
         """
     assert not findings(code, CODE)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "torch.sqrt(self.table[t])[:, None, None]",
+        "self.table[t].view(-1, 1, 1)",
+        "self.table[t].sqrt().reshape(-1, 1, 1)",
+    ],
+)
+def test_an_index_whose_numbers_are_laid_out_along_a_batch_is_a_tensor(use: str) -> None:
+    expect(
+        f"""
+        import torch
+        class Scheduler:
+            def __init__(self, n, device):
+                self.device = device
+                self.table = 1 - torch.linspace(0, 1, n)
+            def scale(self, t):
+                return {use}  # <-
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("use", ["self.table[i]", "self.table[i] * 2", "self.rows[i].view(-1, 1)"])
+def test_an_index_of_which_nothing_is_known_may_be_a_number(use: str) -> None:
+    code = f"""
+        import torch
+        class Scheduler:
+            def __init__(self, n):
+                self.table = torch.linspace(0, 1, n)
+                self.rows = [torch.ones(3) for _ in range(n)]
+            def scale(self, x: torch.Tensor, i):
+                return x.sum() * {use}
+        """
+    assert not [f for f in findings(code, CODE) if "joins `i`" in f.message]
+
+
+def test_the_classes_of_a_batch_pick_rows_of_an_identity_matrix() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Loss(nn.Module):
+            def forward(self, logits, target):
+                return (torch.eye(10)[target] * logits.log()).sum(1)
+        """
+    assert reported_lines(code, "DEV102") or reported_lines(code, "DEV201")

@@ -47,7 +47,7 @@ _MODULE_ONLY = frozenset(
     " register_forward_hook register_module add_module".split()
 )
 #: Marks that the usage walk adds; not attributes.
-MARKS = frozenset(["[tensor]", "[copied]", "dim=", "size()", "dim()", "[str]", "[,]"])
+MARKS = frozenset(["[tensor]", "[copied]", "[batch]", "dim=", "size()", "dim()", "[str]", "[,]"])
 
 
 @lru_cache(maxsize=1)

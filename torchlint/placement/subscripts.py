@@ -10,7 +10,7 @@ from torchlint.placement.flags import as_flag
 from torchlint.placement.interpreter import Env, Interpreter, expression, key_of
 from torchlint.placement.operations import check_index
 from torchlint.placement.syncs import demand, demand_host, emit_sync
-from torchlint.placement.syntax import integer, string
+from torchlint.placement.syntax import integer, string, words
 from torchlint.placement.values import (
     ARRAY,
     UNKNOWN,
@@ -92,6 +92,24 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
     return UNKNOWN
 
 
+#: What makes a row of numbers.
+_ROWS = ("linspace", "logspace", "arange")
+
+
+def _as_batch(run: Interpreter, node: cst.BaseExpression, value: Value, base: Value) -> Value:
+    """An index is a tensor where what it takes from a row of numbers is laid out along a batch, or is one-hot."""
+    if value.kind is not Kind.UNKNOWN or type(node) is not cst.Name or not value.places or not base.on_host:
+        return value
+    origin = base.places[0].origin
+    made = words(origin.func) if isinstance(origin, cst.Call) else ""
+    spread = made.endswith(_ROWS) and "[batch]" in run.frame.usage.attributes.get(node.value, ())
+    # The rows of an identity matrix, by the classes of a batch: a forward gets no single one.
+    one_hot = made.endswith("eye") and run.scene.role in ("forward", "loss")
+    if not spread and not one_hot:
+        return value
+    return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
+
+
 _UNSURE = frozenset({"assumed", "perhaps", "given", "taken"})
 
 
@@ -110,6 +128,7 @@ _ELEMENT = frozenset({"element"})
 def _index_tensor(
     run: Interpreter, node: cst.Subscript, base: Value, plain: list[Any], indices: list[Value]
 ) -> Value:
+    indices = [_as_batch(run, index, value, base) for index, value in zip(plain, indices)]
     tensors = [i for i in indices if i.kind is Kind.TENSOR]
     if tensors or any(i.kind is Kind.UNKNOWN for i in indices):
         check_index(run, node, base, indices)

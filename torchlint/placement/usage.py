@@ -13,6 +13,7 @@ from torchlint.placement.syntax import (
     assigned_names,
     dotted,
     entry_of,
+    integer,
     semantic_fields,
     shaped,
     words,
@@ -75,7 +76,8 @@ class Usage:
     through: names that go through what another name holds, and displays: through the names in a tuple or list that
     stands there; entries: names that go through the values of a mapping. spread: what mappings are passed to as
     `**name`. siblings: the names that are unpacked from one parameter,
-    by each of them. parameters: those of the function.
+    by each of them. picked: the indices by which what a name holds was taken from a table. parameters: those of the
+    function.
     backward: a backward stands here outside every loop. trains: one stands here at all. moves: a `to` names a device.
     chooses: a call is told a device that may be any.
     self_assigned: attributes of
@@ -85,8 +87,8 @@ class Usage:
     __slots__ = (
         "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "chooses", "containers",
         "counters", "displays", "elements", "entries", "given", "indexed", "is_generator", "iterated", "loads",
-        "moves", "parameters", "self_assigned", "siblings", "spread", "through", "torch_arguments", "trains", "tuples",
-        "unpacked",
+        "moves", "parameters", "picked", "self_assigned", "siblings", "spread", "through", "torch_arguments", "trains",
+        "tuples", "unpacked",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -106,6 +108,7 @@ class Usage:
         self.displays: dict[str, tuple[str, ...]] = {}
         self.entries: dict[str, str] = {}
         self.spread: defaultdict[str, set[str]] = defaultdict(set)
+        self.picked: dict[str, str] = {}
         self.siblings: dict[str, tuple[str, ...]] = {}
         self.parameters: frozenset[str] = frozenset()
         self.loads: defaultdict[str, int] = defaultdict(int)
@@ -373,6 +376,8 @@ class FileUsage:
             scope.moves = True
         if method == "cuda" and receiver is not None and any(_is_non_blocking(a) for a in node.args):
             scope.attributes[receiver].add("[copied]")
+        if method in ("view", "reshape") and len(node.args) > 1 and integer(node.args[0].value) == -1:
+            self._note_spread(func.value, scope)
         if receiver is not None:
             if any(a.keyword is not None and a.keyword.value in ("dim", "keepdim") for a in node.args):
                 scope.attributes[receiver].add("dim=")
@@ -445,7 +450,16 @@ class FileUsage:
                     scope.siblings.update(dict.fromkeys(names, names))
             elif type(target.target) is cst.Name and entry_of(node.value) in scope.elements:
                 scope.batch_parts.add(target.target.value)
+            picked = _picked_by(node.value)
+            if picked is not None and type(target.target) is cst.Name:
+                scope.picked[target.target.value] = picked
         self._scan(node.value, scope, loop)
+
+    def _note_spread(self, node: cst.BaseExpression, scope: Usage) -> None:
+        """What `table[index]` gave is laid out along a batch: the index holds one number an element of the batch."""
+        picked = scope.picked.get(node.value) if type(node) is cst.Name else _picked_by(node)
+        if picked is not None:
+            scope.attributes[picked].add("[batch]")
 
     def _assign_one(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
         self._target(node.target, scope, loop)  # type: ignore[attr-defined]
@@ -467,8 +481,10 @@ class FileUsage:
                     scope.attributes[name].add("[str]")
                 elif type(element.slice) is cst.Index and self._is_call_of_torch(element.slice.value):
                     scope.attributes[name].add("[tensor]")
-                elif len(node.slice) > 1 or (type(element.slice) is cst.Slice and False):
+                elif len(node.slice) > 1:
                     scope.attributes[name].add("[,]")
+        if len(node.slice) > 1 and type(node.slice[0].slice) is cst.Slice and _widens(node.slice[1]):
+            self._note_spread(node.value, scope)
         self._below(node, scope, loop)
 
     def _is_call_of_torch(self, node: cst.BaseExpression) -> bool:
@@ -517,6 +533,31 @@ def _is_dtype(arg: cst.Arg) -> bool:
     if arg.keyword is not None:
         return arg.keyword.value != "device"
     return _DTYPE.search(words(arg.value)) is not None
+
+
+def _widens(element: cst.SubscriptElement) -> bool:
+    return type(element.slice) is cst.Index and words(element.slice.value) in ("None", "np.newaxis")
+
+
+def _picked_by(node: cst.BaseExpression) -> str | None:
+    """The name in `table[name]`, at the bottom of a chain of methods and of functions of one argument."""
+    while True:
+        if type(node) is cst.Call:
+            if type(node.func) is cst.Attribute and not (len(node.args) == 1 and _has_subscript(node.args[0])):
+                node = node.func.value
+            elif len(node.args) == 1:
+                node = node.args[0].value
+            else:
+                return None
+        elif type(node) is cst.Subscript and len(node.slice) == 1 and type(node.slice[0].slice) is cst.Index:
+            index = node.slice[0].slice.value
+            return index.value if type(index) is cst.Name else None
+        else:
+            return None
+
+
+def _has_subscript(argument: cst.Arg) -> bool:
+    return type(argument.value) is cst.Subscript
 
 
 def _is_non_blocking(argument: cst.Arg) -> bool:
