@@ -95,8 +95,6 @@ class DiscardedMove(Rule):
         else:
             message = f"`{source}.{move.api}()` returns a converted copy, and it is dropped: `{source}` stays as it is"
             fix = self._fix(move)
-        if _is_stand_in(move):
-            confidence = Confidence.POSSIBLE
         report = self.finding(move, message, confidence=confidence, fix=fix, notes=self._origin(move, source))
         if "part" in move.value.facts and move.use is Use.DROPPED:
             self._parts.append((move, report))
@@ -138,12 +136,6 @@ class DiscardedMove(Rule):
 
 def _where(move: Move) -> tuple[object, tuple[cst.CSTNode, ...]]:
     return move.scene.function, tuple(move.scene.loops[-1:])
-
-
-def _is_stand_in(move: Move) -> bool:
-    """Whether a test defines an object that only has to have a method of a move's name."""
-    function = move.scene.function
-    return move.scene.is_test and function is not None and function.name.value in _MOVES
 
 
 def _is_move(call: cst.CSTNode) -> bool:

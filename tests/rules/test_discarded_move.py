@@ -602,42 +602,6 @@ def test_an_arm_that_moves_a_model_is_silent() -> None:
     assert not reported_lines(code, CODE)
 
 
-def test_an_attribute_of_a_computed_name_may_be_a_module() -> None:
-    expect(
-        """
-        import torch
-        def quantise(model, keep):
-            for name, param in model.state_dict().items():
-                if name in keep:
-                    param.to(torch.float32)  # <-
-                    param = getattr(model, name.replace(".weight", ""), None)
-                    param.to(torch.float32)
-                elif torch.is_floating_point(param):
-                    param.to(torch.float16)  # <-
-        """,
-        CODE,
-    )
-
-
-def test_a_stand_in_of_a_test_only_needs_the_method() -> None:
-    code = """
-import torch
-
-class Holder:
-    def __init__(self):
-        self.tensor = torch.ones(3)
-
-    def to(self, device):
-        self.tensor.to(device)
-        return self
-
-def test_moves():
-    assert Holder().to("cpu") is not None
-"""
-    assert findings(code, CODE, path="holder.py")
-    assert not findings(code, CODE, path="tests/test_holder.py")
-
-
 def test_parts_of_a_batch_in_a_row_are_tensors() -> None:
     expect(
         """

@@ -228,7 +228,7 @@ class Interpreter:
 
     def with_evidence(self, name: str, value: Value, env: Env) -> Value:
         """What use says of an otherwise unknown value that is bound to `name`."""
-        if value.kind is not Kind.UNKNOWN or "any name" in value.facts:
+        if value.kind is not Kind.UNKNOWN:
             return value
         from torchlint.placement.evidence import (
             given_as_number,

@@ -125,7 +125,7 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
         text = string(given[1].node)
         if text is not None and first.kind is Kind.API:
             return Value(Kind.API, name=f"{first.name}.{text}")
-        return as_flag(UNKNOWN, text) if text else _OF_ANY_NAME
+        return as_flag(UNKNOWN, text or "")
     if (
         name == "setattr"
         and len(given) == 3
@@ -140,10 +140,6 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
             emit_sync(run, node, f"{name}()", inner, hidden=True)
         return NUMBER
     return UNKNOWN
-
-
-#: An attribute whose name the code computes: a parameter as well as a submodule.
-_OF_ANY_NAME = Value(Kind.UNKNOWN, facts=frozenset({"any name"}))
 
 
 def _mapped(run: Interpreter, node: cst.Call, given: list[Operand]) -> Value:

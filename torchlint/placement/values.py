@@ -171,7 +171,6 @@ class Value:
         cut        no gradient flows through it: detached, or no function of its inputs that has one
         row        what iterating over a tensor gave
         modulo     a number that `%` gave
-        any name   an attribute whose name is computed: its use elsewhere says nothing of it
         of module  an attribute of a Module whose class is not seen
         clock      a number read off a clock, or computed from one
     tests: what its truth says of the run: "accelerator", "no-accelerator", "periodic" (now and then), "between"

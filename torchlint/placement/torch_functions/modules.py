@@ -33,6 +33,7 @@ from torchlint.placement.values import (
     Kind,
     Value,
     Where,
+    Where,
     element_of,
     sequence,
     union,
@@ -212,7 +213,7 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
         places = tuple(p for p in module.places if not p.place.is_host) or tuple(
             p for p in places if not p.place.is_host
         )
-        if not module.facts & {"state"} and module.ref is None and any(_is_on_host(o) for o in operands):
+        if _may_be_stateless(module) and any(_is_on_host(o) for o in operands):
             places = ()  # an activation, perhaps, which leaves on the host what it finds there
         if places and all(p.place.where is Where.OF_CALLER for p in places):
             # A device that the code names says more than a caller.
@@ -280,6 +281,12 @@ def _moved_input(operand: Operand) -> Operand:
 def _tensor_input(operand: Operand) -> Operand:
     """What a Module of torch is called on is a tensor."""
     return Operand(operand.node, element_tensor(operand.value), operand.role)
+
+
+def _may_be_stateless(module: Value) -> bool:
+    """Whether a part of a Module is not known to have parameters."""
+    part = bool(module.places) and all(p.place.where is Where.OF_MODULE for p in module.places)
+    return part and "state" not in module.facts and module.ref is None
 
 
 def _is_on_host(operand: Operand) -> bool:
