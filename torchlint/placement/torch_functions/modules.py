@@ -33,7 +33,6 @@ from torchlint.placement.values import (
     Kind,
     Value,
     Where,
-    Where,
     element_of,
     sequence,
     union,
