@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -20,6 +21,7 @@ _FILLED_ANYWHERE = frozenset(
 )
 
 
+_IS_TEST = re.compile(r"(?:^|[\\/])tests?\.py$")
 #: Those whose elements are the same to the last bit on every device.
 _SAME_ANYWHERE = frozenset(["torch.zeros", "torch.ones", "torch.empty", "torch.full", "torch.arange", "torch.eye"])
 
@@ -91,7 +93,9 @@ class CreateThenMove(Rule):
         if len(creations) < len(made):
             return
         # Done once, or now and then, it costs nothing that anybody would notice.
-        often = (is_hot(scene) or bool(scene.loops) or _computes(scene)) and not scene.tests & {"periodic", "first"}
+        often = is_hot(scene) or bool(scene.loops) or _computes(scene)
+        if scene.tests & {"periodic", "first"} or _IS_TEST.search(self.context.path):
+            often = False
         for create in creations:
             created = shown(create.node, self.context)
             message = f"`{created}` is filled on the CPU and then copied: create it on the device"

@@ -23,7 +23,10 @@ _OF_CUDA = frozenset(
     " quantized".split()
 )
 #: Words in the path of a file that checks or measures what it has, on the machine that it is written for.
-_FOR_THE_DESK = frozenset("test tests testing bench benchmark benchmarks kernel kernels profiling".split())
+_FOR_THE_DESK = frozenset(
+    "test tests testing bench benchmark benchmarks kernel kernels profiling"
+    " performance".split()
+)
 _PRECISION = frozenset("amp fp half mixed precision autocast".split())
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
@@ -112,6 +115,8 @@ class DeviceNames(Rule):
             return True
         if any(not _words(condition).isdisjoint(_OF_CUDA) for condition, _ in scene.conditions):
             return True
+        if any("float16" in condition and truth for condition, truth in scene.conditions):
+            return True  # half precision is for accelerators
         if scene.function is None:
             return False
         names = scene.function.name.value

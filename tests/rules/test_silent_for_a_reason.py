@@ -656,3 +656,74 @@ def _notebook(*cells: str) -> str:
         for source in cells
     ]
     return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def test_what_forward_saved_on_the_host_is_read_there() -> None:
+    expect(
+        """
+        import torch
+        class Smoothed(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, logits: torch.Tensor, labels: torch.Tensor, smoothing=0.0):
+                ctx.save_for_backward(logits, labels, torch.FloatTensor([smoothing]))
+                return logits
+            @staticmethod
+            def backward(ctx, gradient):
+                logits, labels, smoothing = ctx.saved_tensors
+                if labels.max() > 3:  # <-
+                    gradient = gradient * 2
+                if smoothing > 0:
+                    gradient = gradient + logits
+                return gradient, None, None
+        """,
+        "DEV303",
+    )
+
+
+def test_keys_of_a_mapping_are_no_tensors() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Relations(nn.Module):
+            def forward(self, graph, features: torch.Tensor):
+                found = {}
+                for source, edge, target in graph.canonical_etypes:
+                    found[(source, edge, target)] = torch.sigmoid(features * self.weight[edge])
+                out = {}
+                for source, edge, target in found:
+                    out[target] = torch.stack([found[r] for r in found if r[2] == target])
+                return out
+        """,
+        "DEV303",
+    )
+
+
+@pytest.mark.parametrize("test, marked", [('not hasattr(self, "colours")', ""), ("self.training", "  # <-")])
+def test_what_is_made_where_it_is_missing_is_made_once(test: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        class Painter(nn.Module):
+            def forward(self, x: torch.Tensor):
+                if {test}:
+                    self.colours = torch.randn(3, x.shape[1]).to(x){marked}
+                return x @ self.colours
+        """,
+        "DEV202",
+    )
+
+
+@pytest.mark.parametrize("test, marked", [("dtype == torch.float16", ""), ("verbose", "  # <-")])
+def test_half_precision_is_for_accelerators(test: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        def verify(net, x, dtype, verbose):
+            if {test}:
+                return net(x.to("cuda")){marked}
+            return net(x)
+        """,
+        "DEV501",
+    )

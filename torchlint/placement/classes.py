@@ -23,6 +23,7 @@ from torchlint.placement.values import (
     Value,
     Where,
     join,
+    sequence,
 )
 
 
@@ -228,6 +229,27 @@ def _at_home(value: Value, home: Place, depth: int) -> Value:
         items=tuple(_at_home(i, home, depth + 1) for i in value.items) if value.items is not None else None,
         keys={k: _at_home(v, home, depth + 1) for k, v in value.keys.items()} if value.keys is not None else None,
     )
+
+
+#: The name under which a class knows what the forward of an autograd function saves for its backward.
+_SAVED = "saved_tensors"
+
+
+def save_for_backward(run: Interpreter, given: tuple[Value, ...]) -> None:
+    """`ctx.save_for_backward(…)` in the forward of an autograd function."""
+    owner = run.frame.function.owner if run.frame.function is not None else None
+    if owner is not None and owner.is_autograd_function:
+        owner.attributes[_SAVED] = sequence(given)
+
+
+def saved_by_forward(run: Interpreter) -> Value | None:
+    """What `ctx.saved_tensors` holds in the backward of an autograd function, if its forward tells."""
+    owner = run.frame.function.owner if run.frame.function is not None else None
+    forward = owner.method("forward") if owner is not None and owner.is_autograd_function else None
+    if owner is None or forward is None or forward is run.frame.function:
+        return None
+    summarise(forward)
+    return owner.attributes.get(_SAVED)
 
 
 def class_attribute(run: Interpreter, cls: Class, name: str) -> Value:
@@ -501,5 +523,6 @@ def _places_itself(cls: Class) -> bool:
 
 __all__ = [
     "analyse", "assign_attribute", "assign_foreign_attribute", "class_attribute", "define_class", "instance_attribute",
-    "instance_of", "instantiate", "register", "start_analysis",
+    "instance_of", "instantiate", "register", "save_for_backward",
+    "saved_by_forward", "start_analysis",
 ]  # fmt: skip

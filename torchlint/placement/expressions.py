@@ -6,7 +6,7 @@ import libcst as cst
 
 from torchlint.placement.apis import api_value
 from torchlint.placement.branches import choose, condition_of
-from torchlint.placement.classes import class_attribute, instance_attribute
+from torchlint.placement.classes import class_attribute, instance_attribute, saved_by_forward
 from torchlint.placement.comparisons import device_of
 from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.devices import is_vendor, note_type_of_tensor
@@ -79,6 +79,9 @@ def attribute(run: Interpreter, node: cst.Attribute, env: Env) -> Value:
     return as_flag(attribute_of(run, base, node.attr.value, node, env), node.attr.value)
 
 
+_SAVED = frozenset(["saved_tensors", "saved_variables"])
+
+
 def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, env: Env) -> Value:
     """The attribute `attr` of a value."""
     if base.kind is Kind.API:
@@ -89,6 +92,10 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
         found = instance_attribute(run, base, attr, node)
         if found is not None:
             return found
+    if attr in _SAVED and base.kind is Kind.UNKNOWN:
+        saved = saved_by_forward(run)
+        if saved is not None:
+            return saved
     known = framework_attribute(base, attr, node)
     if known is not None:
         return known

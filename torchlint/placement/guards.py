@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from torchlint.placement.syntax import assigned_names, descendants, dotted, integer, words
+from torchlint.placement.syntax import assigned_names, descendants, dotted, integer, string, words
 from torchlint.placement.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -137,8 +137,15 @@ def _makes_what_is_missing(test: cst.BaseExpression, body: Sequence[cst.CSTNode]
             return False
     else:
         return False
-    names = {dotted(node) for node in descendants(asked[0])} - {None, "len", "hasattr"}
+    names = {dotted(node) for node in descendants(asked[0])} - {None, "len", "hasattr"} | _asked_by_name(asked[0])
     return any(_keeps(target) in names for target in _assigned(body))
+
+
+def _asked_by_name(test: cst.BaseExpression) -> set[str | None]:
+    """`self.mean` for `hasattr(self, "mean")`."""
+    if type(test) is not cst.Call or dotted(test.func) != "hasattr" or len(test.args) != 2:
+        return set()
+    return {f"{dotted(test.args[0].value)}.{string(test.args[1].value)}"}
 
 
 def _keeps(target: cst.CSTNode) -> str | None:

@@ -445,6 +445,8 @@ _TAKEN = frozenset({"assumed", "taken"})
 
 def element_of(value: Value) -> Value:
     """What iterating over a value gives."""
+    if value.kind is Kind.MAPPING:
+        return Value(Kind.STRING)  # its keys
     if value.element is not None:
         return value.element
     if value.items:
@@ -457,7 +459,7 @@ def element_of(value: Value) -> Value:
         return tensor(with_rank(value.places, None), min(value.certainty, Certainty.INFERRED), facts)
     if value.kind in (Kind.NUMBER, Kind.ARRAY):
         return NUMBER if value.kind is Kind.NUMBER else ARRAY
-    if value.kind in (Kind.MAPPING, Kind.STRING):
+    if value.kind is Kind.STRING:
         return Value(Kind.STRING)
     if "collates" in value.facts:
         return Value(Kind.UNKNOWN, facts=frozenset({"batch"}))

@@ -7,7 +7,7 @@ import re
 import libcst as cst
 
 from torchlint.placement.arguments import Arguments, spread
-from torchlint.placement.classes import start_analysis
+from torchlint.placement.classes import save_for_backward, start_analysis
 from torchlint.placement.definitions import Class, Function
 from torchlint.placement.events import (
     Operand,
@@ -67,6 +67,8 @@ def method_call(
             note_loaded(run, operand.node, name)
         if name == "load_state_dict" and arguments.positional:
             note_restored(run, receiver, func.value, arguments.positional[0].node)
+    if name == "save_for_backward":
+        save_for_backward(run, tuple(o.value for o in arguments.positional))
     if name == "register_modules" and isinstance(receiver.ref, Class):
         return register_modules(run, receiver.ref, arguments)
     own = _own_method(receiver, name)
