@@ -389,7 +389,7 @@ def api_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, 
     if name.startswith("builtins."):
         return builtin_call(run, name[9:], node, arguments, env)
     if run.project is not None:
-        found = run.project.resolve(name, run.path)
+        found = run.project.resolve(name, run.path, allowance=run.allowance)
         if found is not None and found.kind is not Kind.API:
             return call_value(run, found, node, arguments, env)
         if found is not None and found.name:

@@ -92,7 +92,7 @@ def _looks_like_module(run: Interpreter, cls: Class) -> bool:
 
 def _resolved_base(run: Interpreter, value: Value, node: cst.BaseExpression) -> Value:
     if value.kind is Kind.API and run.project is not None and value.name:
-        resolved = run.project.resolve(value.name, run.path)
+        resolved = run.project.resolve(value.name, run.path, allowance=run.allowance)
         if resolved is not None and isinstance(resolved.ref, Class):
             return resolved
     if value.kind is Kind.UNKNOWN:

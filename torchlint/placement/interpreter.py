@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
+from torchlint.placement.allowance import Allowance
 from torchlint.placement.events import Backward, Event, Move, Sync, Use
 from torchlint.placement.offering import offers_functions
 from torchlint.placement.scene import Scene
@@ -153,6 +154,8 @@ class Interpreter:
         self.module = module
         self.path = path
         self.project = project
+        #: What it may have read of other files; for those that it imports, the depth is limited.
+        self.allowance = None if silent else Allowance()
         #: A module that another one imports is interpreted for its summaries, not for its events.
         self.silent = silent
         self.usage = FileUsage(module)

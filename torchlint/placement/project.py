@@ -10,16 +10,21 @@ import ast
 import os
 import re
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 
 import libcst as cst
 
+from torchlint.placement.allowance import Allowance
 from torchlint.placement.apis import api_value
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.values import Kind, Value
 
 #: Larger files are data or generated; what they define stays unknown.
 LARGEST_MODULE = 400_000
+#: Lines of a definition that is too large to be worth it: the class of a trainer, say, takes longer to read than most
+#: files that use it.
+LARGEST_DEFINITION = 600
 #: How many re-exports are followed.
 MOST_HOPS = 6
 #: Source kept in memory for one project; older modules are read again when asked for.
@@ -39,20 +44,24 @@ class Project:
         self._modules: OrderedDict[str, _SourceModule | None] = OrderedDict()
         self._roots: dict[str, tuple[str, ...]] = {}
         self._found: dict[tuple[str, str], str | None] = {}
+        self._located: dict[tuple[str, str], tuple[str, list[str]] | None] = {}
         self._kept = 0
         #: Which files each file took something from, directly.
         self._uses: dict[str, set[str]] = {}
         #: How many summaries of imported functions are being computed, one within the other.
         self.nesting = 0
 
-    def resolve(self, name: str, path: str, hops: int = 0) -> Value | None:
+    def resolve(self, name: str, path: str, hops: int = 0, allowance: Allowance | None = None) -> Value | None:
         """What a qualified name denotes, seen from the file at `path`; None if it is none of the project's.
 
-        A relative name starts with dots, one for the package that holds the file.
+        A relative name starts with dots, one for the package that holds the file. allowance: what may be read for it.
         """
         if hops > MOST_HOPS or not name:
             return None
-        location = self._locate(name, path)
+        key = os.path.dirname(path), name
+        if key not in self._located:  # the file system is asked once
+            self._located[key] = self._locate(name, path)
+        location = self._located[key]
         if location is None:
             return None
         file, rest = location
@@ -62,6 +71,8 @@ class Project:
         module = self._module(file)
         if module is None:
             return None
+        if allowance is not None and not allowance.grants(file, rest[0], module.lines_of(rest[0])):
+            return None
         value = module.look(rest[0], hops)
         if value is None:
             return None
@@ -70,7 +81,7 @@ class Project:
                 return None
             value = Value(Kind.API, name=f"{value.name}.{part}")
         if value.kind is Kind.API and value.name and value.name != name:
-            deeper = self.resolve(value.name, file, hops + 1)
+            deeper = self.resolve(value.name, file, hops + 1, allowance)
             return deeper if deeper is not None else None if value.name.startswith(".") else value
         return value
 
@@ -245,20 +256,28 @@ class _SourceModule:
                     break
         return value
 
-    def load(self, name: str) -> Value | None:
-        """Parse and run what defines a name; None where nothing does, or it is on its way already."""
-        spans = self._index.get(name)
-        if spans is None or name in self._loading:
-            return None
-        self._loading.add(name)
-        for first, last in spans[-3:]:
+    def lines_of(self, name: str) -> int:
+        """How many lines there are to read for what defines a name."""
+        return sum(text.count("\n") for text in self._definitions(name)) if name in self._index else 0
+
+    def _definitions(self, name: str) -> Iterator[str]:
+        """The text of what defines a name, so far as it is worth a parse; of several, the last ones hold."""
+        for first, last in self._index[name][-3:]:
             text = "".join(self._lines[first - 1 : last])
-            if last - first > 1 and _PLACEMENT.search(text) is None:
+            if last - first >= LARGEST_DEFINITION or (last - first > 1 and _PLACEMENT.search(text) is None):
                 body = self._bodies.get((first, last))
                 if body is None or body <= first:
                     continue
                 # What a class inherits from may say that it is a Module, whatever stands in it.
                 text = "".join(self._lines[first - 1 : body - 1]) + "    pass\n"
+            yield text
+
+    def load(self, name: str) -> Value | None:
+        """Parse and run what defines a name; None where nothing does, or it is on its way already."""
+        if name not in self._index or name in self._loading:
+            return None
+        self._loading.add(name)
+        for text in self._definitions(name):
             try:
                 snippet = cst.parse_module(text)
             except Exception:  # a definition that LibCST does not parse stays unknown
