@@ -61,6 +61,8 @@ _OPERATORS = 3_000
 _BRANCHES = 5_000
 
 _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
+_ALL_BUT_SIGNS = bytes(set(range(256)) - set(b"+-*/%@&|^~<>=([."))
+_WORDS = re.compile(r"\b(?:and|or|not|in|is|if|else|lambda|await)\b")
 # Lines in a row that go on with an expression.
 _CONTINUED = re.compile(r"(?:\n[ \t]*(?:[-+*/%&|^.<>=@~]|and\b|or\b|not\b)[^\n]*){1000}")
 _CHAINED = frozenset(
@@ -118,10 +120,17 @@ def _may_nest(text: str) -> bool:
 
 
 def _may_chain(text: str) -> bool:
-    """Whether an expression could be too long, going by the length of lines and their first characters."""
+    """Whether an expression could be too long, going by long lines and by what lines begin with."""
     if len(text) < 2 * _OPERATORS:
         return False
-    return max(map(len, text.split("\n"))) > _OPERATORS or _CONTINUED.search(text) is not None
+    if _CONTINUED.search(text) is not None:
+        return True
+    # Lines so long are data, as a rule: lists of numbers and texts, which hold few operators.
+    long = "\n".join(line for line in text.split("\n") if len(line) > _OPERATORS)
+    if not long:
+        return False
+    signs = long.encode("utf-8", "replace").translate(None, _ALL_BUT_SIGNS)
+    return len(signs) + len(_WORDS.findall(long)) > _OPERATORS
 
 
 def _measure(text: str) -> tuple[int, int]:

@@ -100,25 +100,27 @@ def _find_in_parts(
     """
     spans: _Spans = {}
     holders: _Holders = {}
-    parts = _holding(module, nodes)
+    parts, strangers = _holding(module, nodes)
     first = _opening(module) if statements else 0
-    if not module.has_trailing_newline and (first == len(module.body) or parts[-1:] == list(module.body[-1:])):
-        return None  # the last statement's code has a line end that the text has not
+    # The last statement's code has a line end even where the text has none.
+    open_end = () if module.has_trailing_newline or module.footer else module.body[-1:]
     try:
         if first:
             recorder = _Recorder(module, wanted, statements)
             for line in module.header:
                 line._codegen(recorder)
-            if not _record(recorder, module.body[:first], text, 0, spans, holders):
+            opening = module.body[:first]
+            if not _record(recorder, opening, text, 0, spans, holders, open_end=opening[-1:] == open_end):
                 return None
         opened = {id(statement) for statement in module.body[:first]}
         for part in parts:
             recorder = _Recorder(module, wanted, statements)
-            if id(part) not in opened and not _record(recorder, [part], text, None, spans, holders):
+            known = id(part) in opened
+            if not known and not _record(recorder, [part], text, None, spans, holders, open_end=[part] == [*open_end]):
                 return None
     except (AttributeError, TypeError, KeyError):  # LibCST has changed inside, or nodes are of the other sort
         return None
-    return (spans, holders) if wanted <= spans.keys() else None
+    return (spans, holders) if wanted - strangers <= spans.keys() else None
 
 
 def _opening(module: cst.Module) -> int:
@@ -129,8 +131,11 @@ def _opening(module: cst.Module) -> int:
     return min(max(count, 1), len(module.body))
 
 
-def _holding(module: cst.Module, nodes: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
-    """The statements of a module that hold the nodes; punctuation is not looked for, it stands with the rest."""
+def _holding(module: cst.Module, nodes: Iterable[cst.CSTNode]) -> tuple[list[cst.CSTNode], set[int]]:
+    """The statements of a module that hold the nodes, and which of these none of them holds.
+
+    Punctuation is not looked for, it stands with the rest.
+    """
     left = {id(node) for node in nodes if type(node) not in _PUNCTUATION}
     found: list[cst.CSTNode] = []
     for statement in module.body:
@@ -144,7 +149,7 @@ def _holding(module: cst.Module, nodes: Iterable[cst.CSTNode]) -> list[cst.CSTNo
             stack += children(node)
         if len(left) < before:
             found.append(statement)
-    return found
+    return found, left
 
 
 _PUNCTUATION = (cst.Comma, cst.LeftParen, cst.RightParen)
@@ -157,10 +162,14 @@ def _record(
     start: int | None,
     spans: _Spans,
     holders: _Holders,
+    *,
+    open_end: bool,
 ) -> bool:
     """Note where things stand in a part of a module; False where the text has its code not once, or not at `start`."""
     for statement in part:
         statement._codegen(recorder)
+    if open_end:
+        recorder.pop_trailing_newline()
     code = "".join(recorder.tokens)
     if start is None:
         start = text.find(code)
@@ -171,7 +180,10 @@ def _record(
     if start < 0 or not text.startswith(code, start):
         return False
     offsets = [*accumulate(map(len, recorder.tokens), initial=start)]
-    spans.update((key, (offsets[first], offsets[last])) for key, (first, last) in recorder.marks.items())
+    end = len(offsets) - 1
+    spans.update(
+        (key, (offsets[min(first, end)], offsets[min(last, end)])) for key, (first, last) in recorder.marks.items()
+    )
     holders.update(recorder.holders)
     return True
 

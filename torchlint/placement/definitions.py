@@ -112,9 +112,9 @@ class Function:
         return any(d.rsplit(".", 1)[-1] in names for d in self.decorators)
 
     def release(self) -> None:
-        """Let go of what may refer to it in turn."""
-        self.owner, self.moment, self.outer = None, None, ()
-        self.defaults.clear()
+        """Let go of all that may refer to it in turn."""
+        for slot in self.__slots__:
+            delattr(self, slot)
 
     @property
     def is_static(self) -> bool:
@@ -174,11 +174,9 @@ class Class:
         return names
 
     def release(self) -> None:
-        """Let go of what may refer to it in turn."""
-        self.heirs, self.bases, self._lineage = None, [], ()
-        self.methods.clear()
-        self.attributes.clear()
-        self.class_env.clear()
+        """Let go of all that may refer to it in turn."""
+        for slot in self.__slots__:
+            delattr(self, slot)
 
     def lineage(self) -> tuple[Class, ...]:
         """The class and its bases within the project, nearest first, each once."""
