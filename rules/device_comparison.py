@@ -18,7 +18,8 @@ class DeviceComparison(Rule):
     What it does
         Finds a torch.device compared with a string (`x.device == "cuda"`), tested for a part of it
         (`"cuda" in x.device`), the `device` of a tensor compared with one that has no number
-        (`x.device == torch.device("cuda")`), and devices compared by identity (`device is "cuda"`).
+        (`x.device == torch.device("cuda")`, `str(x.device) == "cuda"`), one looked for among strings
+        (`x.device in ("cuda", "mps")`), and devices compared by identity (`device is "cuda"`).
 
     Why it matters
         A torch.device equals no string, holds nothing to iterate over, and `cuda:0` does not equal `cuda`. The
@@ -81,6 +82,9 @@ class DeviceComparison(Rule):
 
 _MESSAGES = {
     "device == str": "a torch.device never equals a string; compare its `type`",
+    "device in texts": "a torch.device never equals a string, and so is in no tuple of them; compare its `type`",
+    "text == unindexed": "the device of a tensor on an accelerator has a number (`cuda:0`), and so has its text;"
+    " compare the `type`",
     "device is str": "two equal strings need not be one object, and a torch.device is none; compare with `==`",
     "str in device": "a torch.device is no container: `in` raises TypeError; look into `str(device)`",
     "tensor's device == unindexed": "the device of a tensor on an accelerator has a number, and so never equals one"

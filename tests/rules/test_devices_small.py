@@ -96,6 +96,8 @@ def test_the_fix_maps_to_the_device_at_hand() -> None:
         'name is not "cpu"',
         'x.device == torch.device("cuda")',
         'torch.device("mps") != x.device',
+        'x.device in ("cuda", "mps")',
+        'str(x.device) == "cuda"',
     ],
 )
 def test_a_comparison_that_can_not_hold_is_reported(test: str) -> None:
@@ -117,6 +119,10 @@ def test_a_comparison_that_can_not_hold_is_reported(test: str) -> None:
         'x.device.type == "cuda"',
         'name == "cuda"',
         'str(x.device) == "cuda:0"',
+        'str(x.device) == "cpu"',
+        'str(device) == "cuda"',
+        "x.device in (y.device, device)",
+        'x.device.type in ("cuda", "mps")',
         '"cuda" in str(x.device)',
         'x.device == torch.device("cpu")',
         'x.device == torch.device("cuda:0")',
@@ -308,7 +314,13 @@ def test_float64_behind_a_test_of_mps_is_silent() -> None:
 
 @pytest.mark.parametrize(
     "test",
-    ['x.device.type in {"mps", "npu"}', 'x.device.type == "mps"', 'device in ("mps", "cpu")', 'x.device.type != "cuda"', "x.is_mps"],
+    [
+        'x.device.type in {"mps", "npu"}',
+        'x.device.type == "mps"',
+        'device in ("mps", "cpu")',
+        'x.device.type != "cuda"',
+        "x.is_mps",
+    ],
 )
 def test_float64_where_a_test_of_the_device_fails_is_silent(test: str) -> None:
     code = f"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from checking import fixed
+from checking import expect, fixed
 from steps import IMPORTS, step, texts
 
 CODE = "DEV304"
@@ -256,3 +256,28 @@ def test_what_is_computed_without_gradients_holds_no_graph() -> None:
     assert texts(step(body.replace("with torch.no_grad()", "if True"), before="losses = []"), CODE) == [
         "losses.append(other)"
     ]
+
+
+def test_a_list_in_a_mapping_keeps_graphs_and_so_does_what_a_step_returns() -> None:
+    expect(
+        """
+        import torch
+        class Trainer:
+            def step(self, batch):
+                loss = self.model(batch).sum()
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+                self.history["loss"].append(loss)  # <-
+                return loss
+            def epoch(self, loader):
+                for batch in loader:
+                    loss = self.step(batch)
+                    self.running += loss  # <-
+            def other(self, loader):
+                for batch in loader:
+                    loss = self.step(batch).item()
+                    self.running += loss
+        """,
+        CODE,
+    )

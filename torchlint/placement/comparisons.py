@@ -32,9 +32,21 @@ def compare_devices(
             run.emit(Compare(node, run.scene, "device == str", left, right))
         elif operator in _IN and text is left:
             run.emit(Compare(node, run.scene, "str in device", left, right))
+    elif operator in _IN and device is left and "torch.device" in left.facts and _are_devices(right):
+        run.emit(Compare(node, run.scene, "device in texts", left, right))
+    elif operator in _EQUAL and "text of tensor's device" in left.facts | right.facts:
+        if {left.name, right.name} & VENDORS:
+            run.emit(Compare(node, run.scene, "text == unindexed", left, right))
     elif operator in _EQUAL and {"of tensor", "unindexed"} <= left.facts | right.facts:
         if not {"of tensor", "unindexed"} & left.facts & right.facts:
             run.emit(Compare(node, run.scene, "tensor's device == unindexed", left, right))
+
+
+def _are_devices(value: Value) -> bool:
+    """Whether a value is a display of strings that name devices."""
+    return bool(value.items) and all(
+        v.kind is Kind.STRING and is_device_text(v.name or "") for v in value.items or ()
+    )
 
 
 def is_device_text(text: str) -> bool:

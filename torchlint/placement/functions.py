@@ -23,6 +23,7 @@ from torchlint.placement.evidence import (
     kind_from_use,
     speaks_in_forward,
 )
+from torchlint.placement.graphs import returned_loss
 from torchlint.placement.helpers import helper_style
 from torchlint.placement.ignored import note_ignored_device
 from torchlint.placement.interpreter import MOST_NESTED_SUMMARIES, Env, Frame, Interpreter
@@ -302,7 +303,10 @@ def _result(run: Interpreter, function: Function, env: Env) -> Value:
     if function.generator:
         return Value(Kind.SEQUENCE, element=function.yields or UNKNOWN)
     result: Value | None = None
-    for _, value in function.returns:
+    trains = run.usage.of(function.node).trains
+    for statement, value in function.returns:
+        if trains:
+            value = returned_loss(run, function, statement, value)
         result = value if result is None else join(result, value)
     if result is None:
         return NONE

@@ -12,6 +12,7 @@ from torchlint.placement.syntax import assigned_names, children, descendants, do
 from torchlint.placement.values import UNKNOWN, Kind, Value, Where
 
 if TYPE_CHECKING:
+    from torchlint.placement.definitions import Function
     from torchlint.placement.interpreter import Env, Interpreter
 
 #: Methods whose result hangs on the graph of what they are called on.
@@ -50,6 +51,22 @@ class Backwards(NamedTuple):
 
     losses: frozenset[str]
     sources: frozenset[str]
+
+
+def keeper_of(node: cst.BaseExpression) -> str:
+    """The name of what holds a list: its own, or that of the mapping it is an item of; empty where it has none."""
+    return dotted(node) or (dotted(node.value) if isinstance(node, cst.Subscript) else None) or ""
+
+
+def returned_loss(run: Interpreter, function: Function, statement: cst.CSTNode, value: Value) -> Value:
+    """What a function returns, which hangs on a graph if the function itself has run a backward on it."""
+    given = statement.value if isinstance(statement, cst.Return) else None
+    name = dotted(given) if given is not None else None
+    if name is None or value.kind not in (Kind.TENSOR, Kind.UNKNOWN) or "cut" in value.facts:
+        return value
+    if name not in backwards(run, function.node).losses:
+        return value
+    return value.but(facts=value.facts | {"loss", "grad"})
 
 
 def keep(

@@ -74,7 +74,7 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
         return Value(
             Kind.STRING,
             first.places if first.kind is Kind.DEVICE else (),
-            facts=frozenset({"device type", "device text"}) if first.kind is Kind.DEVICE else frozenset(),
+            facts=_text_of_device(first) if first.kind is Kind.DEVICE else frozenset(),
         )
     if name == "range":
         for operand in given:
@@ -140,6 +140,12 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
             emit_sync(run, node, f"{name}()", inner, hidden=True)
         return NUMBER
     return UNKNOWN
+
+
+def _text_of_device(device: Value) -> frozenset[str]:
+    """What is known of `str(device)`."""
+    known = frozenset({"device type", "device text"})
+    return known | {"text of tensor's device"} if "of tensor" in device.facts else known
 
 
 def _mapped(run: Interpreter, node: cst.Call, given: list[Operand]) -> Value:

@@ -9,7 +9,7 @@ from torchlint.placement.events import (
     Attribute,
 )
 from torchlint.placement.flags import as_flag
-from torchlint.placement.graphs import keep
+from torchlint.placement.graphs import keep, keeper_of
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted, string
@@ -62,8 +62,8 @@ def sequence_method(
                         )
                     )
         kept = arguments.positional[-1].node
-        if name in GROWING and key is not None and isinstance(kept, cst.BaseExpression):
-            keep(run, node, kept, given, name, key)
+        if name in GROWING and isinstance(kept, cst.BaseExpression):
+            keep(run, node, kept, given, name, keeper_of(func.value))
         if run.frame.function is not None:
             run.frame.function.writes = True
             run.frame.function.changes |= "made" not in value.facts

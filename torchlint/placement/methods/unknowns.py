@@ -12,7 +12,7 @@ from torchlint.placement.events import (
     Step,
 )
 from torchlint.placement.evidence import distinguishes_tensor, speaks_of_array
-from torchlint.placement.graphs import keep
+from torchlint.placement.graphs import keep, keeper_of
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.methods.containers import GROWING, mapping_method
 from torchlint.placement.methods.modules import (
@@ -103,7 +103,7 @@ def unknown_method(
     if name in GROWING and arguments.positional:
         kept = arguments.positional[-1]
         if isinstance(kept.node, cst.BaseExpression):
-            keep(run, node, kept.node, kept.value, name, receiver)
+            keep(run, node, kept.node, kept.value, name, keeper_of(func.value))
         return UNKNOWN
     if name in ("numpy", "item", "tolist", "detach"):
         copied_before(run, func.value)
