@@ -132,3 +132,21 @@ def test_the_fix_says_all_that_the_move_said(made: str, safety: Safety | None, a
     code = FORWARD.format(made=made)
     assert safeties(code, CODE) == [safety]
     assert f"keep = {after}\n" in fixed(code, CODE)
+
+
+def test_a_store_that_is_written_piece_by_piece_stays_on_the_host() -> None:
+    code = """
+        import torch
+        def flatten(x):
+            return x.reshape(-1)
+        def train(agent, batches, optimizer, device):
+            store = torch.zeros(100, 3)
+            for i, batch in enumerate(batches):
+                {write}
+            for i, batch in enumerate(batches):
+                loss = (agent(batch) - flatten(store[i]).to(device)).mean()
+                loss.backward()
+                optimizer.step()
+    """
+    assert not findings(code.format(write="store[i] = batch.cpu()"), CODE)
+    assert findings(code.format(write="agent(batch)"), CODE)

@@ -106,7 +106,7 @@ def _placed(
             )
             for p in argument.places
         )
-        return found, argument.facts & {"assumed"}
+        return found, argument.facts & {"assumed", "filled"}
     if argument is None:
         # The device of something that only the function knows says nothing here.
         local = where is Where.NAMED and name.endswith(".device") and not name.startswith("self.")
