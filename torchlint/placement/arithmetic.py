@@ -14,7 +14,7 @@ from torchlint.placement.events import Operand
 from torchlint.placement.evidence import has_shape
 from torchlint.placement.guards import frequency_tests, tests_of
 from torchlint.placement.interpreter import Env, Interpreter, expression, negated
-from torchlint.placement.operations import as_tensor_if_moved, mix
+from torchlint.placement.operations import as_tensor_if_moved, mix, note_parameters
 from torchlint.placement.owing import note_owed
 from torchlint.placement.syncs import read_as_text, read_numbers, spare
 from torchlint.placement.syntax import dotted, words
@@ -81,6 +81,8 @@ def _operate(
         spare(run, a)
         spare(run, b)
         if Kind.UNKNOWN in (a.kind, b.kind):
+            if any(p.place.where is Where.OF_CALLER for v in (a, b) if v.kind is Kind.UNKNOWN for p in v.places):
+                note_parameters(run, node, [Operand(left_node, a), Operand(node.right, b)])
             known = a if a.kind is Kind.TENSOR else b
             # The other one may be a tensor elsewhere: then the result is there.
             unsure = known.on_host or known.certainty is Certainty.GUESSED

@@ -21,7 +21,7 @@ from torchlint.placement.helpers import makes_a_copy
 from torchlint.placement.interpreter import Env, Interpreter, expression, forget_below
 from torchlint.placement.libraries import builtin_call, library_call
 from torchlint.placement.methods.dispatch import method_call
-from torchlint.placement.operations import note_parameters, tensor_operands
+from torchlint.placement.operations import mix, note_parameters, tensor_operands
 from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted, words
 from torchlint.placement.timeline import on_accelerator
@@ -306,7 +306,13 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
     """
     if target.kind is Kind.UNKNOWN and target.places and arguments.positional:
         # If it is a Module that the caller gives, it computes with what it gets.
-        note_parameters(run, node, [Operand(node.func, target, "module"), arguments.positional[0]])
+        facts = target.facts - {"assumed"} | {"called"}
+        perhaps = Operand(node.func, target.but(kind=Kind.MODULE, facts=facts), "module")
+        first = arguments.positional[0]
+        if first.value.kind is Kind.TENSOR:
+            mix(run, node, "forward", [perhaps, first])
+        else:
+            note_parameters(run, node, [perhaps, first])
     if _is_model(node.func):
         given = [*(o.value for o in arguments.all()), *(m.element or m for m in arguments.unpacked)]
         if any(on_accelerator(v) for v in given):

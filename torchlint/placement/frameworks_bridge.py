@@ -144,6 +144,11 @@ def framework_method(
         if not value.name.startswith("albumentations"):
             return made
         return Value(Kind.MAPPING, element=Value(), keys={"image": made})
+    if name == "__call__" and _is_plain_transform(value) and arguments.positional:
+        given = arguments.positional[0].value
+        found = frameworks.fact(value.name)
+        if given.kind is Kind.TENSOR and found is not None and found.what == "transform":
+            return given.but(facts=given.facts - {"leaf", "parameter", "fresh"})
     if name in _MOVES and value.kind is Kind.OBJECT and type(node.func) is cst.Attribute:
         return _moved(run, value, name, node, node.func)
     found = frameworks.fact(f"{value.name}.{name}")

@@ -249,7 +249,7 @@ def library_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
         "pandas",
         "sklearn",
     ):
-        return _host_library(run, root, arguments)
+        return _host_library(run, root, name, arguments)
     return framework_call(run, name, node, arguments, env)
 
 
@@ -260,7 +260,22 @@ def note_variable(run: Interpreter, node: cst.CSTNode, key: cst.CSTNode) -> None
         run.emit(EnvironmentEvent(node, run.scene, text, run.torch_imported))
 
 
-def _host_library(run: Interpreter, root: str, arguments: Arguments) -> Value:
+#: Functions of matplotlib.pyplot that make arrays of what they draw, and of scikit-learn that check their inputs
+#: (matplotlib.cbook; sklearn.utils.validation.check_array): both by `numpy.asarray`.
+_TAKING_ARRAYS = re.compile(
+    r"^matplotlib\.pyplot\.(?:plot|scatter|imshow|matshow|hist|bar|barh|errorbar|fill_between|contourf?|pcolormesh|stem"
+    r"|step|semilog[xy]|loglog|boxplot)$"
+    r"|^sklearn\.metrics\.(?:\w+_(?:score|error|report|matrix|curve|loss)|auc)$"
+)
+
+
+def _host_library(run: Interpreter, root: str, name: str, arguments: Arguments) -> Value:
+    if _TAKING_ARRAYS.search(name):
+        for operand in arguments.positional:
+            given = _for_numpy(operand.value)
+            if given is not None and given.places and all(p.place.is_named for p in given.places):
+                role = "elements" if operand.value.kind is Kind.SEQUENCE else operand.role
+                emit_host_only(run, operand.node, f"numpy by {name}", replace(operand, value=given, role=role))
     return ARRAY if root in ("cv2", "sklearn") else UNKNOWN
 
 

@@ -44,6 +44,8 @@ def settle(run: Interpreter) -> Iterator[Event]:
             if (id(event.scene.function), event.other[1].place) in on_host:
                 continue  # NumPy is handed the same tensor as it is
             function = functions.get(id(event.scene.function))
+            if "called" in event.other[0].value.facts and not (function and _gives_module(function, event)):
+                continue
             if function is not None:
                 passed = _passed(function, event)
                 if passed == "host" and event.scene.role not in _CALLED_FROM_OUTSIDE:
@@ -57,6 +59,19 @@ def settle(run: Interpreter) -> Iterator[Event]:
         elif isinstance(event, Sync) and id(event.scene.function) in helpers and _is_a_read(event):
             event.scene = event.scene._replace(stepwise=True)
         yield event
+
+
+def _gives_module(function: Function, mix: Mix) -> bool:
+    """Whether every call passes a Module on a device for what the function calls."""
+    given = [call.get(mix.other[1].place.name) for call in function.calls]
+    return bool(given) and all(
+        v is not None
+        and v.kind is Kind.MODULE
+        and not v.facts & {"wrapped", "quantised"}
+        and bool(v.places)
+        and all(p.place.is_named for p in v.places)
+        for v in given
+    )
 
 
 def _is_a_read(sync: Sync) -> bool:

@@ -159,6 +159,7 @@ class Value:
         batch      what a loader yields: a tensor, or several in a tuple or dict
         given      a part of an argument, as it was passed
         joint      what an operation made of several tensors, so that its places are one
+        called     what is called, and a Module if its caller gives one
         handed     of unknown kind, but given to a function as a tensor or a Module
         optional   an argument that is None where the caller leaves it out
         taken      where it is was assumed only since it was taken out of what a loop goes through
@@ -465,5 +466,8 @@ def element_of(value: Value) -> Value:
         return Value(Kind.UNKNOWN, facts=frozenset({"batch"}))
     # A loader's batches are rather on the host, whatever else its caller keeps on a device.
     places = value.places if value.kind is Kind.UNKNOWN else ()
+    if places and "assumed" not in value.facts and all(p.place.is_named for p in places):
+        # What was sent to a device, or computed there, has its parts there.
+        return Value(Kind.UNKNOWN, places, value.certainty, facts=value.facts)
     taken = _TAKEN if "assumed" not in value.facts or "taken" in value.facts else frozenset({"assumed"})
     return Value(Kind.UNKNOWN, places, facts=value.facts | taken)
