@@ -499,3 +499,34 @@ def test_a_gradient_s_norm_is_where_the_training_is() -> None:
         """,
         "DEV106",
     )
+
+
+@pytest.mark.parametrize(
+    "device", ["*_, device = *patches.shape, patches.device", "device = where(patches)", "device = patches.device"]
+)
+def test_a_device_that_the_arguments_decide_accuses_no_argument(device: str) -> None:
+    code = f"""
+        import torch
+        from elsewhere import where
+        def encode(patches):
+            {device}
+            return patches + torch.arange(4, device=device).float()
+        def main():
+            return encode(torch.randn(2, 4))
+        """
+    assert not findings(code, CODE)
+
+
+def test_what_follows_a_star_is_what_the_last_names_get() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Layer(nn.Module):
+            def forward(self, x):
+                *_, n, device = *x.shape, x.device
+                kept = torch.zeros(n)  # <-
+                return torch.ones(n, device=device) + kept
+        """.replace("*_, n, device", "_, n, device"),
+        "DEV201",
+    )

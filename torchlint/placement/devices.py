@@ -41,6 +41,8 @@ def device_places(
     if value.kind is Kind.NONE:
         return (Alternative(HOST, None, node),)
     text = words(operand.node)
+    if value.kind is Kind.UNKNOWN and run.frame.usage.assigned.get(text.partition(".")[0]):
+        run.frame.unknown_devices.add(Place(Where.NAMED, text))
     if value.kind in (Kind.DEVICE, Kind.STRING, Kind.NUMBER) or sure or looks_like_device(operand.node):
         return (Alternative(Place(Where.NAMED, text), None, node),)
     return ()

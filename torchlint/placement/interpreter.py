@@ -119,7 +119,7 @@ class Frame:
 
     __slots__ = (
         "began", "exits", "function", "global_names", "outer", "parameters", "returns", "self_name", "sent",
-        "settled", "statement", "usage", "versions", "yields",
+        "settled", "statement", "unknown_devices", "usage", "versions", "yields",
     )  # fmt: skip
 
     def __init__(self, function: Function | None, outer: tuple[Env, ...], usage: Usage) -> None:
@@ -138,6 +138,8 @@ class Frame:
         self.sent: dict[Place, set[Place]] = {}
         #: Where Modules of the caller were sent, so that the function is the one that places things.
         self.settled: set[Place] = set()
+        #: Devices that local variables hold and nobody knows where from: the arguments may decide them.
+        self.unknown_devices: set[Place] = set()
         #: How often each name was bound so far, for telling conditions apart.
         self.versions: defaultdict[str, int] = defaultdict(int)
         #: The assignment under way, where it has one target.

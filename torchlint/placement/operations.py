@@ -234,7 +234,7 @@ def note_parameters(run: Interpreter, node: cst.CSTNode, tensors: Sequence[Opera
     if function is None or len(function.mixes) > 20 or run.scene.only_host or run.scene.tests & _CHOSEN:
         return
     groups = [
-        (t.node, {j for j in map(_joined, t.value.places) if j is not None})
+        (t.node, {j for j in map(_joined, t.value.places) if j is not None} - run.frame.unknown_devices)
         for t in tensors
         if not t.value.may_be_on_host
         and len(t.value.places) <= 2

@@ -539,7 +539,7 @@ def bind(
     elif kind is cst.Attribute:
         _bind_attribute(run, target, value, env, source, augmented)  # type: ignore[arg-type]
     elif kind in (cst.Tuple, cst.List):
-        _unpack(run, target, value, env)
+        _unpack(run, target, value, env, source)
     elif kind is cst.StarredElement:
         bind(run, target.value, sequence(element=element_of(value)), env, None)  # type: ignore[attr-defined]
     elif kind is cst.Subscript:
@@ -582,8 +582,17 @@ def _bind_attribute(
         assign_foreign_attribute(run, target, value, env)
 
 
-def _unpack(run: Interpreter, target: cst.CSTNode, value: Value, env: Env) -> None:
+def _unpack(
+    run: Interpreter, target: cst.CSTNode, value: Value, env: Env, source: cst.BaseExpression | None = None
+) -> None:
     elements = target.elements  # type: ignore[attr-defined]
+    if value.items is None and type(source) is cst.Tuple and not any(type(e) is cst.StarredElement for e in elements):
+        # `b, n, device = *x.shape, x.device`: what follows the last star goes to the last targets.
+        given = [e.value for e in reversed(source.elements)]
+        stars = [i for i, e in enumerate(reversed(source.elements)) if type(e) is cst.StarredElement]
+        for element, node in zip(reversed(elements), given[: stars[0]] if stars else []):
+            bind(run, element.value, run.evaluate(node, env), env, node)
+        elements = elements[: len(elements) - stars[0]] if stars else elements
     if any(type(e) is cst.StarredElement for e in elements):
         note_positions(run, value)
     starred = next((i for i, e in enumerate(elements) if type(e) is cst.StarredElement), None)
