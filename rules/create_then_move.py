@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
-from torchlint.mixes import is_hot, shown
+from torchlint.mixes import is_empty, is_hot, shown
 from torchlint.placement.events import Create, Move
 from torchlint.placement.scene import Scene
 from torchlint.placement.values import Kind, Where
@@ -143,6 +143,8 @@ def _computes(scene: Scene) -> bool:
 
 
 def _could_be_elsewhere(create: Create, scene: Scene) -> bool:
+    if is_empty(create):
+        return False
     return create.api in _FILLED_ANYWHERE and create.why == "default" and create.scene.function is scene.function
 
 

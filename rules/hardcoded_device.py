@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Backward, DeviceName
+from torchlint.placement.values import Certainty
 from torchlint.portability import CHOICE, DeviceNames
 from torchlint.rule import NodeEdit, NodeFix, Probe, Report
 
@@ -73,6 +74,8 @@ class HardcodedDevice(DeviceNames):
         found = list(self.unexcused())
         using = {named.scene.function for named in found if named.what != "compared"}
         for named in found:
+            if named.scene.function is not None and named.scene.function in self._driving:
+                continue
             if named.what == "compared" and named.scene.function not in using:
                 continue
             yield self.finding(
@@ -144,11 +147,9 @@ class HardcodedDevice(DeviceNames):
 
 def _is_plain_tensor(named: DeviceName) -> bool:
     """Whether what is put on the device is a tensor that is made on the spot, out of nothing."""
-    made = named.receiver is not None and named.receiver.is_tensor and named.receiver.on_host
-    if named.what == "cuda()":
-        return made and isinstance(named.node, cst.Call) and isinstance(named.node.func, cst.Attribute) and (
-            isinstance(named.node.func.value, cst.Call)
-        )
+    moved = named.receiver
+    if moved is not None:
+        return moved.is_tensor and moved.on_host and moved.certainty is Certainty.KNOWN
     return named.what == "tensor type" or (named.what == "literal" and named.api in _FACTORIES)
 
 

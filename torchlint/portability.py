@@ -27,6 +27,8 @@ _FOR_THE_DESK = frozenset(
     "test tests testing bench benchmark benchmarks kernel kernels profiling"
     " performance".split()
 )
+#: Classes that drive one vendor's device: who uses them has it.
+_DRIVING = frozenset(f"torch.cuda.{name}" for name in ("Event", "Stream", "CUDAGraph"))
 _PRECISION = frozenset("amp fp half mixed precision autocast".split())
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
@@ -50,12 +52,16 @@ class DeviceNames(Rule):
         )
         #: Functions (None: the file's own code) that leave where no accelerator is.
         self._demanding: set[cst.FunctionDef | None] = set()
+        #: Functions that drive CUDA by its own streams and events.
+        self._driving: set[cst.FunctionDef | None] = set()
         self._is_library = False
         self._is_program = False
         #: Functions that are called, and whether each call stands behind a question for the accelerator.
         self._called: dict[cst.FunctionDef, bool] = {}
 
     def on_device_name(self, named: DeviceName) -> None:
+        if named.api in _DRIVING:
+            self._driving.add(named.scene.function)
         if named.what in self.judged:
             self._named.append(named)
 

@@ -727,3 +727,43 @@ def test_half_precision_is_for_accelerators(test: str, marked: str) -> None:
         """,
         "DEV501",
     )
+
+
+def test_a_class_that_drives_cuda_by_events_may_name_it() -> None:
+    code = """
+        import torch
+        class Renderer:
+            def __init__(self):
+                self.device = torch.device("cuda"){}
+                self.started = {}
+        """
+    expect(code.format("", "torch.cuda.Event(enable_timing=True)"), "DEV501")
+    expect(code.format("  # <-", "None"), "DEV501")
+
+
+def test_an_empty_tensor_costs_no_copy() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Crops(nn.Module):
+            def forward(self, crops: torch.Tensor):
+                output = torch.{}.to(crops.device){}
+                return torch.cat([output, crops])
+        """
+    expect(code.format("empty(0)", ""), "DEV202")
+    expect(code.format("empty(3)", "  # <-"), "DEV202")
+
+
+def test_a_program_that_changes_types_alone_runs_on_the_host() -> None:
+    code = _PROGRAM.format("").replace("optimizer = ", "loader = [v.to(torch.float32) for v in loader]\\noptimizer = ", 1)
+    expect(code, "DEV301")
+
+
+def test_a_page_calls_all_its_functions_itself() -> None:
+    body = (
+        "def extend(x, pairs):\\n"
+        "    x = x.to(torch.float64)\\n"
+        "    return torch.cat([pairs, torch.zeros(2, 2)])\\n"
+    )
+    assert reported_lines(_notebook("import torch", body), "DEV102", path="page.ipynb") == []
+    assert reported_lines(_notebook("import torch", "x = torch.rand(3)\\nx = x.to('cuda')"), "DEV501", path="p.ipynb") == []

@@ -65,11 +65,13 @@ def is_vendor(text: str) -> bool:
     return text.partition(":")[0] in VENDORS
 
 
-def name_device(run: Interpreter, node: cst.CSTNode, value: Value, what: str, api: str) -> None:
+def name_device(
+    run: Interpreter, node: cst.CSTNode, value: Value, what: str, api: str, receiver: Value | None = None
+) -> None:
     """Note a device literal where it is used; the event stands at the literal itself, if that is known."""
     if value.kind is Kind.STRING and value.name and is_vendor(value.name):
         literal = value.ref if isinstance(value.ref, cst.CSTNode) else node
-        named = DeviceName(literal, run.scene, value.name.split(":")[0], what, api, literal=value.name)
+        named = DeviceName(literal, run.scene, value.name.split(":")[0], what, api, receiver, literal=value.name)
         named.chosen = "formatted" in value.facts
         emit_device_name(run, named)
     elif (

@@ -282,6 +282,8 @@ def _is_device_aware(run: Interpreter, function: Function) -> bool:
     trained = not function.outer and run.usage.is_trained(function.node)
     if (owner is not None and owner.is_module) or trained:
         return True
+    if run.path.endswith(".ipynb"):
+        return False  # a page calls all its functions itself
     if _places(run, function):
         return True
     if owner is None or owner.is_data or _DATA_CLASS.search(owner.name):

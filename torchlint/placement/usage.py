@@ -38,7 +38,7 @@ _OF_DEVICES = frozenset(
     " prepare Accelerator accelerator set_default_device set_default_tensor_type Fabric Trainer LightningModule".split()
 )
 #: Of these, what says no more than the type of a tensor.
-_OF_TYPES = frozenset(["type_as"])
+_OF_TYPES = frozenset(["type_as", "to"])
 #: Names of what moves models and batches by itself.
 _PLACING_FRAMEWORKS = frozenset(
     "Accelerator accelerator Fabric fabric Trainer LightningModule pl L lightning deepspeed colossalai Booster booster"
@@ -213,7 +213,7 @@ class FileUsage:
     def is_host_program(self, path: str) -> bool:
         """Whether the file is a program that trains on the CPU, where its models and its batches are."""
         trains = any(usage.trains for usage in self.scopes.values())
-        if not trains or not self.mentions & _OF_DEVICES <= _OF_TYPES:
+        if not trains or not self.mentions & _OF_DEVICES <= _OF_TYPES or any(u.moves for u in self.scopes.values()):
             return False
         if any(_PLACING_FRAMEWORKS & usage.loads.keys() for usage in self.scopes.values()):
             return False

@@ -60,7 +60,7 @@ def name_devices(run: Interpreter, node: cst.Call, name: str, receiver: Value, a
         chosen = index is not None and index.value.name is None and integer(index.node) is None
         emit_device_name(run, DeviceName(node, run.scene, "cuda", "cuda()", "cuda", receiver, chosen=chosen))
     for operand in arguments.all():
-        name_device(run, operand.node, operand.value, "literal", "to")
+        name_device(run, operand.node, operand.value, "literal", "to", receiver)
 
 
 def move(
