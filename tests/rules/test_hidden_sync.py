@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from checking import expect
+from checking import expect, reported_lines
 from steps import IMPORTS, step, texts
 
 from torchlint.findings import Confidence
@@ -241,3 +241,16 @@ class Block(nn.Module):
         return x
 """
     assert texts(code, CODE) == []
+
+
+def test_a_script_that_converts_checkpoints_trains_nothing() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Decoder(nn.Module):
+            def forward(self, x: torch.Tensor):
+                print(x.abs().sum())
+                return x
+        """
+    assert reported_lines(code, "DEV303", path="decoder.py")
+    assert not reported_lines(code, "DEV303", path="scripts/convert_decoder.py")

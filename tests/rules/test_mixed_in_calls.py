@@ -530,3 +530,14 @@ def test_what_follows_a_star_is_what_the_last_names_get() -> None:
         """.replace("*_, n, device", "_, n, device"),
         "DEV201",
     )
+
+
+def test_what_is_called_on_text_gives_no_tensor() -> None:
+    code = """
+        import numpy as np
+        def compare(pipe, device):
+            pipe.to(device)
+            return np.array(pipe({argument})[0])
+        """
+    assert not findings(code.format(argument='"dog", steps=12'), "DEV106")
+    assert findings(code.format(argument="x.to(device)").replace("pipe, device", "pipe, x, device"), "DEV106")

@@ -207,6 +207,8 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
     own = [me] if learns else []  # a Module without state computes where its inputs are
     result = mix(run, node, api, [*own, *operands], strict=strict, rank=1 if strict else None)
     places = result.places
+    if not known and any(o.value.kind is Kind.STRING for o in arguments.positional):
+        return UNKNOWN  # a pipeline, which turns text into pictures, text or numbers
     if not known:
         # Nobody knows what comes back; what does, lives where the Module is.
         places = tuple(p for p in module.places if not p.place.is_host) or tuple(
