@@ -784,3 +784,29 @@ def test_the_classes_of_a_batch_pick_rows_of_an_identity_matrix() -> None:
                 return (torch.eye(10)[target] * logits.log()).sum(1)
         """
     assert reported_lines(code, "DEV102") or reported_lines(code, "DEV201")
+
+
+def test_the_dimension_that_a_function_takes_is_no_tensor() -> None:
+    code = """
+        import torch
+        def select(rows: torch.Tensor, dim, index):
+            if torch.arange(2).sum() != dim:
+                index = index.unsqueeze(dim)
+            return torch.gather(rows, dim, index)
+        def use(rows, device):
+            return select(rows, torch.ones(3, device=device), rows)
+        """
+    assert not findings(code, CODE)
+
+
+def test_a_caller_that_passes_on_what_it_got_leaves_a_function_as_it_is() -> None:
+    expect(
+        """
+        import torch
+        def mask(lengths):
+            return torch.arange(9) < lengths.unsqueeze(1)  # <-
+        def parse(outputs, lengths):
+            return outputs.masked_fill(mask(lengths), 0.0)
+        """,
+        CODE,
+    )

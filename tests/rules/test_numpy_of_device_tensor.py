@@ -146,3 +146,14 @@ def test_where_a_constructor_was_told_to_put_something_others_do_not_know() -> N
         """,
         CODE,
     )
+
+
+def test_numpy_squeezes_a_tensor_by_its_own_method() -> None:
+    code = """
+        import numpy as np
+        import torch
+        def count(scores: torch.Tensor, target):
+            scores = scores.cuda()
+            return np.sum(np.squeeze(scores.eq(1)).cpu().numpy())
+        """
+    assert not findings(code, CODE)

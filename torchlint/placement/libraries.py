@@ -296,6 +296,9 @@ def _itertools(last: str, arguments: Arguments) -> Value:
 
 
 def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Arguments) -> Value:
+    first = arguments.positional[0].value if arguments.positional else UNKNOWN
+    if rest == "squeeze" and first.kind is Kind.TENSOR:
+        return first.at(with_rank(first.places, None))  # it calls the method of what it gets
     for operand in arguments.positional:
         given = _for_numpy(operand.value)
         if given is not None and not given.on_host:

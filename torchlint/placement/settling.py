@@ -51,7 +51,7 @@ def settle(run: Interpreter) -> Iterator[Event]:
                 if passed == "host" and event.scene.role not in _CALLED_FROM_OUTSIDE:
                     continue
                 event.confirmed = passed == "away"
-                event.open = bool(function.calls) and not passed and function.owner is None
+                event.open = _is_open(function, event, passed)
         elif isinstance(event, HostOnly) and event.away is not None and event.away.place.where is Where.OF_CALLER:
             function = functions.get(id(event.scene.function))
             if function is not None:
@@ -111,6 +111,15 @@ def _passed(function: Function, mix: Mix) -> str:
         return ""
     found = {_where(call.get(place.name)) for call in function.calls}
     return found.pop() if len(found) == 1 else "away" if "away" in found else ""
+
+
+def _is_open(function: Function, mix: Mix, passed: str) -> bool:
+    """Whether there are callers, and nothing tells where what they pass is; those that pass on what they got say no
+    more and no less than the function itself."""
+    if not function.calls or passed or function.owner is not None:
+        return False
+    given = [call.get(mix.other[1].place.name) for call in function.calls]
+    return not all(v is not None and any(f.startswith("like:") for f in v.facts) for v in given)
 
 
 def _lengths_passed(function: Function, name: str) -> bool:

@@ -357,7 +357,8 @@ class FileUsage:
     def _method_call(self, node: cst.Call, func: cst.Attribute, scope: Usage, loop: cst.CSTNode | None) -> None:
         method = func.attr.value
         receiver = dotted(func.value)
-        for position in TAKEN_BY_METHODS.get(method, ()):
+        of_torch = (receiver or "").split(".")[0] in self.torch_names
+        for position in () if of_torch else TAKEN_BY_METHODS.get(method, ()):
             given = node.args[position] if position < len(node.args) else None
             name = shaped(given.value) if given is not None and given.keyword is None and not given.star else None
             if name is not None:
