@@ -8,6 +8,7 @@ from textwrap import dedent
 import libcst as cst
 import pytest
 
+from torchlint.placement import project as project_module
 from torchlint.placement.events import Mix, Move
 from torchlint.placement.observer import Observation, observe
 from torchlint.placement.project import Project
@@ -202,3 +203,63 @@ def test_what_a_class_with_an_unseen_base_builds_may_move_with_it(tree: Tree) ->
     assert not [e for e in tree.observe("pool.py", POOL).events if isinstance(e, Mix)]
     plain = POOL.replace("(Named)", "").replace("self.to(device)", "")
     assert [e for e in tree.observe("pool.py", plain).events if isinstance(e, Mix)]
+
+
+def test_an_imported_class_keeps_nothing_of_a_file_that_uses_it(tree: Tree) -> None:
+    tree.write("pkg/things.py", "import torch\n\nclass Thing:\n    def __init__(self):\n        self.net = torch.zeros(3)\n")
+    use = """
+    import torch
+    from pkg.things import Thing
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return x
+
+    class Heir(Thing):
+        def setup(self):
+            self.extra = Net()
+
+    def change():
+        thing = Thing()
+        thing.net = Net().cuda()
+
+    def use(x):
+        thing = Thing()
+        thing.extra(x)
+        return thing.net(x)
+    """
+    project = Project()
+    for name in ("a.py", "b.py", "c.py"):
+        observation = observe(cst.parse_module(dedent(use)), tree.write(name, use), project)
+        assert observation.failures == []
+        observation.release()
+
+
+def test_what_takes_much_memory_is_read_again(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project_module, "MOST_PARSED", 10)
+    tree.write("helpers.py", HELPERS)
+    code = "from helpers import make\nx = make(3)\n"
+    project = Project()
+    for name in ("a.py", "b.py", "c.py"):
+        observation = observe(cst.parse_module(code), tree.write(name, code), project)
+        assert device_of(observation, "x") == (Kind.TENSOR, [Where.HOST])
+        observation.release()
+
+
+def test_a_file_may_have_so_much_read_and_no_more(tree: Tree) -> None:
+    lines = "    x = x + 1\n" * 590
+    for number in range(4):
+        tree.write(f"big{number}.py", f"import torch\n\ndef make():\n    x = torch.zeros(3)\n{lines}    return x\n")
+    code = "".join(f"import big{n}\nx{n} = big{n}.make()\n" for n in range(4))
+    observation = tree.observe("main.py", code)
+    assert device_of(observation, "x0") == (Kind.TENSOR, [Where.HOST])
+    assert device_of(observation, "x1") == (Kind.TENSOR, [Where.HOST])
+    with pytest.raises(AssertionError):
+        device_of(observation, "x3")
+
+
+def test_of_a_class_that_is_too_large_its_bases_are_known(tree: Tree) -> None:
+    methods = "    def f(self):\n        return self.x\n" * 400
+    tree.write("models.py", f"import torch\n\nclass Net(torch.nn.Module):\n{methods}")
+    observation = tree.observe("main.py", "from models import Net\nnet = Net()\nmoved = net.cuda()\n")
+    assert device_of(observation, "moved")[0] is Kind.MODULE

@@ -191,13 +191,13 @@ def assign_foreign_attribute(run: Interpreter, target: cst.Attribute, value: Val
         cls.unsure.add(target.attr.value)
         old = cls.attributes.get(target.attr.value)
         if old is not None:
-            cls.attributes[target.attr.value] = join(old, value)
+            cls.attributes[target.attr.value] = join(old, value if run.may_note_on(cls) else UNKNOWN)
 
 
 def register(run: Interpreter, owner: Class, name: str, value: Value, how: str, node: cst.Call) -> None:
     """`register_buffer`, `register_parameter`, `add_module`."""
     owner.registered.add(name)
-    owner.attributes[name] = value
+    owner.attributes[name] = value if run.may_note_on(owner) else UNKNOWN
     method = run.frame.function.name if run.frame.function is not None else ""
     owner.assigned_in[name].add(method)
     run.emit(Attribute(node, run.scene, owner, name, value, how, node))
@@ -331,10 +331,13 @@ def _attribute(run: Interpreter, base: Value, name: str, node: cst.Attribute) ->
 
 def _heir_with(run: Interpreter, cls: Class, name: str) -> Class | None:
     """The class of the file that inherits from a class and gives it an attribute, if it is the only one."""
-    if cls.heirs is None:
-        cls.heirs = [c for c in run.classes if c is not cls and cls in c.lineage()]
+    heirs = cls.heirs
+    if heirs is None:
+        heirs = [c for c in run.classes if c is not cls and cls in c.lineage()]
+        if run.may_note_on(cls):
+            cls.heirs = heirs
     found: Class | None = None
-    for heir in cls.heirs:
+    for heir in heirs:
         if heir.state == "new":
             start_analysis(heir)
         if name in heir.attributes:

@@ -454,7 +454,7 @@ def call_function(
 ) -> Value:
     """What a call of a project function gives, from its summary. me: the Module whose method it is."""
     run.called[node] = function
-    if len(function.called_from) < MOST_CALLS:
+    if len(function.called_from) < MOST_CALLS and run.may_note_on(function):
         function.called_from.append(run.scene)
     if function.state == "running":
         return UNKNOWN
@@ -471,7 +471,7 @@ def call_function(
     complete = not arguments.starred and all(m.keys is not None for m in arguments.unpacked)
     keywords = {name: _perhaps_none(run, value) for name, value in arguments.values().items()}
     bound = bind_arguments(function, positional, keywords, complete=complete)
-    if len(function.calls) < MOST_CALLS and run.scene.role not in ("script", "test"):
+    if len(function.calls) < MOST_CALLS and run.scene.role not in ("script", "test") and run.may_note_on(function):
         function.calls.append(bound)
     judge_call(run, function, node, bound, me)
     settle_owed(run, function, bound)

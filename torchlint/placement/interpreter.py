@@ -207,6 +207,18 @@ class Interpreter:
         self.torch_imported = False
         self.depth = 0
 
+    def may_note_on(self, definition: Function | Class) -> bool:
+        """Whether values found here may be kept with a function or class: one that is imported outlives the file."""
+        return self.silent or definition.run is self
+
+    def release(self) -> None:
+        """Take it apart, definitions and all; nothing can be asked of them any more."""
+        for function in self.functions:
+            function.release()
+        for cls in self.classes:
+            cls.release()
+        vars(self).clear()
+
     @property
     def has_default_device(self) -> bool:
         """Whether new tensors go to a device that the code set: for the module's own statements, set so far."""

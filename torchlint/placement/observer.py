@@ -46,14 +46,8 @@ class Observation:
         Functions, classes and environments refer to each other, and to the tree: without this, its memory, many
         times that of the text, would be free for the next file's only when garbage is collected.
         """
-        run = self.run
-        if run is None:
-            return
-        for function in run.functions:
-            function.release()
-        for cls in run.classes:
-            cls.release()
-        vars(run).clear()
+        if self.run is not None:
+            self.run.release()
 
 
 def observe(module: cst.Module, path: str, project: Project | None = None) -> Observation:
@@ -61,6 +55,8 @@ def observe(module: cst.Module, path: str, project: Project | None = None) -> Ob
 
     project: resolves imports of first-party code, relative to `path`; None keeps to the file alone.
     """
+    if project is not None:
+        project.trim()
     run = Interpreter(module, path, project)
     if run.scene.is_test:
         # Hardly a rule speaks of tests, and what they import is the whole library.

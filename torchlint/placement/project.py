@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,8 +26,9 @@ LARGEST_MODULE = 400_000
 LARGEST_DEFINITION = 600
 #: How many re-exports are followed.
 MOST_HOPS = 6
-#: Source kept in memory for one project; older modules are read again when asked for.
+#: Characters of source kept in memory, and of definitions kept as trees, which take two hundred times as much.
 MOST_SOURCE = 3_000_000
+MOST_PARSED = 500_000
 #: A definition without any of these neither makes, moves nor waits for a tensor, and is not worth a parse.
 _PLACEMENT = re.compile(r"torch|\.to\(|\.cuda\(|\.cpu\(|\.item\(|device|[Tt]ensor|\bnn\.|Module|numpy\(|_like\(")
 #: Summaries of imported functions ask for those of functions that they import in turn, this deep.
@@ -41,11 +41,11 @@ class Project:
     """The modules around the files that are checked. One serves many files of a process."""
 
     def __init__(self) -> None:
-        self._modules: OrderedDict[str, _SourceModule | None] = OrderedDict()
+        self._modules: dict[str, _SourceModule | None] = {}
         self._roots: dict[str, tuple[str, ...]] = {}
         self._found: dict[tuple[str, str], str | None] = {}
         self._located: dict[tuple[str, str], tuple[str, list[str]] | None] = {}
-        self._kept = 0
+        self._kept = self.parsed = 0
         #: Which files each file took something from, directly.
         self._uses: dict[str, set[str]] = {}
         #: How many summaries of imported functions are being computed, one within the other.
@@ -169,16 +169,24 @@ class Project:
 
     def _module(self, file: str) -> _SourceModule | None:
         if file in self._modules:
-            self._modules.move_to_end(file)
             return self._modules[file]
-        module = _SourceModule.read(file, self)
-        self._modules[file] = module
+        module = self._modules[file] = _SourceModule.read(file, self)
         if module is not None:
             self._kept += module.size
-            while self._kept > MOST_SOURCE and len(self._modules) > 1:
-                _, old = self._modules.popitem(last=False)
-                self._kept -= old.size if old is not None else 0
         return module
+
+    def trim(self) -> None:
+        """Between two files: forget all modules if they take much memory; they are read again when asked for.
+
+        All at once, since what one defines refers to what others define, and none can be taken apart alone.
+        """
+        if self._kept <= MOST_SOURCE and self.parsed <= MOST_PARSED:
+            return
+        for module in self._modules.values():
+            if module is not None:
+                module.release()
+        self._modules.clear()
+        self._kept = self.parsed = 0
 
 
 class _SourceModule:
@@ -256,6 +264,11 @@ class _SourceModule:
                     break
         return value
 
+    def release(self) -> None:
+        """Take apart what refers to itself, so that its memory is free at once."""
+        self._run.release()
+        vars(self).clear()
+
     def lines_of(self, name: str) -> int:
         """How many lines there are to read for what defines a name."""
         return sum(text.count("\n") for text in self._definitions(name)) if name in self._index else 0
@@ -282,6 +295,7 @@ class _SourceModule:
                 snippet = cst.parse_module(text)
             except Exception:  # a definition that LibCST does not parse stays unknown
                 continue
+            self._project.parsed += len(text)
             self._run.usage.add(snippet)
             self._run.block(snippet.body, self._run.globals)
         return dict.get(self._run.globals, name)

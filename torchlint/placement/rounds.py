@@ -125,6 +125,13 @@ def _with(node: cst.With, bound: set[str], found: Carried) -> None:
     _suite(node.body, bound, found)
 
 
+def _definition(node: cst.FunctionDef | cst.ClassDef, bound: set[str], found: Carried) -> None:
+    for child in children(node):
+        if child is not node.name:
+            _read(child, bound, found)
+    bound.add(node.name.value)
+
+
 def _try(node: cst.Try | cst.TryStar, bound: set[str], found: Carried) -> None:
     _suite(node.body, set(bound), found)
     for part in (*node.handlers, node.orelse, node.finalbody):
@@ -162,6 +169,8 @@ _STATEMENTS: dict[type[cst.CSTNode], Any] = {
     cst.If: _if,
     cst.For: _for,
     cst.With: _with,
+    cst.FunctionDef: _definition,
+    cst.ClassDef: _definition,
     cst.Try: _try,
     cst.TryStar: _try,
 }

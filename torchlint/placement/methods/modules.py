@@ -32,6 +32,7 @@ def register_modules(run: Interpreter, owner: Class, arguments: Arguments) -> Va
     """`self.register_modules(vae=vae)` of a diffusers pipeline sets the attributes of these names."""
     method = run.frame.function.name if run.frame.function is not None else ""
     for attribute, value in arguments.values().items():
+        value = value if run.may_note_on(owner) else UNKNOWN
         old = owner.attributes.get(attribute)
         owner.attributes[attribute] = value if old is None else join(old, value)
         owner.assigned_in[attribute].add(method)
