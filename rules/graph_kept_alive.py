@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Accumulate
+from torchlint.placement.scene import SELDOM
 from torchlint.rule import NodeEdit, NodeFix, Probe, Report, Rule, confidence_of, weakest
 
 
@@ -18,7 +19,7 @@ class GraphKeptAlive(Rule):
         Finds losses that a training step adds to a sum, appends to a list or hands to a meter which does so,
         without cutting them off the autograd graph, and Modules that add what `forward` computes to their own state.
         Silent where backward runs on the sum itself, and where the sum begins anew in every step;
-        `possible` where the loop sets it anew now and then.
+        `possible` where the loop sets it anew now and then, or adds to it now and then.
 
     Why it matters
         A tensor that requires grad refers to the graph that computed it. A sum over an epoch refers to the graphs
@@ -68,7 +69,7 @@ class GraphKeptAlive(Rule):
         if kept.how == "state":
             message = f"`{kept.into}` keeps the graph of `{source}`, and with it those of all steps before"
         # A sum that begins anew now and then holds a few graphs, for a while.
-        most = Confidence.POSSIBLE if kept.renewed else Confidence.LIKELY
+        most = Confidence.POSSIBLE if kept.renewed or kept.scene.tests & SELDOM else Confidence.LIKELY
         sure = weakest(most, confidence_of(kept.value.certainty))
         yield self.finding(kept, message, confidence=sure, fix=self._fix(kept.kept, source))
 

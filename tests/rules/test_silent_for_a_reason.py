@@ -767,3 +767,54 @@ def test_a_page_calls_all_its_functions_itself() -> None:
     )
     assert reported_lines(_notebook("import torch", body), "DEV102", path="page.ipynb") == []
     assert reported_lines(_notebook("import torch", "x = torch.rand(3)\\nx = x.to('cuda')"), "DEV501", path="p.ipynb") == []
+
+
+def test_keys_that_things_are_looked_up_by_are_no_tensors() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Fused(nn.Module):
+            def forward(self, blocks, features: torch.Tensor, weights):
+                for block, layer in zip(blocks, self.layers):
+                    features, weights = layer(block, features, weights)
+                found = {e: features[(s, e, d)] for s, e, d in features if d == self.kind}
+                for s, e, d in features:
+                    if d == self.other:
+                        found[d] = features[(s, e, d)]
+                return found
+        """,
+        "DEV303",
+    )
+
+
+def test_a_loss_kept_now_and_then_is_possible_alone() -> None:
+    body = "if step % 10 == 0:\\n    losses.append(loss)"
+    assert texts(step(body, before="losses = []"), "DEV304") == []
+    assert texts(step("losses.append(loss)", before="losses = []"), "DEV304") == ["losses.append(loss)"]
+
+
+def test_a_buffer_that_is_registered_where_it_is_missing_is_made_once() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Painter(nn.Module):
+            def forward(self, x: torch.Tensor):
+                if not hasattr(self, "colours"):
+                    self.register_buffer("colours", torch.randn(3, x.shape[1]).to(x))
+                return x @ self.colours
+        """,
+        "DEV202",
+    )
+
+
+def test_a_program_on_the_host_reads_back_what_it_saved() -> None:
+    code = _PROGRAM.replace("{}", "") + (
+        "torch.save(model.state_dict(), PATH)\\n"
+        "def check():\\n"
+        "    fresh = nn.Linear(2, 2)\\n"
+        "    fresh.load_state_dict(torch.load(PATH)){}\\n"
+    )
+    expect(code.format(""), "DEV107")
+    expect(code.format("  # <-").replace("optimizer = ", "model.cuda()\\noptimizer = ", 1), "DEV107")

@@ -11,6 +11,7 @@ from torchlint.placement.devices import is_vendor
 from torchlint.placement.events import DeviceName
 from torchlint.placement.helpers import note_filter
 from torchlint.placement.interpreter import Env, Interpreter, expression
+from torchlint.placement.keys import round_of
 from torchlint.placement.statements import bind
 from torchlint.placement.syncs import emit_sync, spare
 from torchlint.placement.syntax import string
@@ -60,23 +61,23 @@ def dictionary(run: Interpreter, node: cst.Dict, env: Env) -> Value:
     return Value(Kind.MAPPING, element=element, keys=keys or None, facts=_MADE)
 
 
-def _comprehend(run: Interpreter, clause: cst.CompFor, env: Env) -> frozenset[str]:
+def _comprehend(run: Interpreter, clause: cst.CompFor, env: Env, *made: cst.CSTNode) -> frozenset[str]:
     """Bind the names of a comprehension; returns what going through it says, as a loop does."""
     iterable = run.evaluate(clause.iter, env)
     tests = iterable.tests
-    bind(run, clause.target, element_of(iterable), env, None)
+    bind(run, clause.target, round_of(run, clause.iter, clause.target, iterable, *made, *clause.ifs), env, None)
     for test in clause.ifs:
         value = run.evaluate(test.test, env)
         truth_test(run, test.test, value)
         narrow(run, test.test, env, {})
         tests |= value.tests
-    return tests | _comprehend(run, clause.inner_for_in, env) if clause.inner_for_in is not None else tests
+    return tests | _comprehend(run, clause.inner_for_in, env, *made) if clause.inner_for_in is not None else tests
 
 
 @expression(cst.ListComp, cst.GeneratorExp, cst.SetComp)
 def comprehension(run: Interpreter, node: cst.ListComp, env: Env) -> Value:
     inner = dict(env)
-    with run.under(_comprehend(run, node.for_in, inner), None):
+    with run.under(_comprehend(run, node.for_in, inner, node.elt), None):
         element = run.evaluate(node.elt, inner)
     made = Value(Kind.SEQUENCE, element=element, facts=element.facts & {"fresh"} | _MADE)
     return note_filter(run, node, node.elt, made)
@@ -85,7 +86,7 @@ def comprehension(run: Interpreter, node: cst.ListComp, env: Env) -> Value:
 @expression(cst.DictComp)
 def dict_comprehension(run: Interpreter, node: cst.DictComp, env: Env) -> Value:
     inner = dict(env)
-    with run.under(_comprehend(run, node.for_in, inner), None):
+    with run.under(_comprehend(run, node.for_in, inner, node.key, node.value), None):
         run.evaluate(node.key, inner)
         element = run.evaluate(node.value, inner)
     made = Value(Kind.MAPPING, element=element, facts=element.facts & {"fresh"} | _MADE)

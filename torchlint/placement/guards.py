@@ -162,6 +162,10 @@ def _assigned(body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
         for node in descendants(statement):
             if isinstance(node, cst.AssignTarget):
                 yield node.target
+            elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
+                name = string(node.args[0].value)
+                if node.func.attr.value == "register_buffer" and name is not None:
+                    yield cst.Attribute(node.func.value, cst.Name(name))
 
 
 def _calls(node: cst.CSTNode, names: frozenset[str]) -> bool:

@@ -41,6 +41,7 @@ from torchlint.placement.interpreter import (
     replace_env,
     statement,
 )
+from torchlint.placement.keys import round_of
 from torchlint.placement.loads import note_loaded
 from torchlint.placement.operations import augmented
 from torchlint.placement.rounds import Carried, carried
@@ -227,7 +228,7 @@ def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
     mark_loop_variable(run, node)
     for round_ in range(1, LOOP_PASSES + 1):
         before, sent = dict(env), _sent(run)
-        bind(run, node.target, element_of(iterable), env, None)
+        bind(run, node.target, round_of(run, node.iter, node.target, iterable, node.body), env, None)
         run.suite(node.body, env)
         replace_env(env, _next_round(run, before, env))
         if round_ == LOOP_PASSES or (sent == _sent(run) and not _carried(run, node).learns(before, env)):
