@@ -92,6 +92,8 @@ class HardcodedDevice(DeviceNames):
     def _message(self, named: DeviceName) -> str:
         if named.api == "get_device":
             return f"`{self.context.code(named.node)}` is -1 on the CPU, and no device has that index"
+        if named.api == "available":
+            return f"this autocast is for what is available, which need not be where `{named.at_hand}` is"
         if named.what == "beside":
             shown = self.context.code(named.node) if type(named.node) is not cst.Call else ".cuda()"
             return f"`{shown}` is the current device, which need not be `{named.at_hand}`"

@@ -24,8 +24,7 @@ _OF_CUDA = frozenset(
 )
 #: Words in the path of a file that checks or measures what it has, on the machine that it is written for.
 _FOR_THE_DESK = frozenset(
-    "test tests testing bench benchmark benchmarks kernel kernels profiling"
-    " performance".split()
+    "test tests testing bench benchmark benchmarks kernel kernels profiling performance".split()
 )
 #: Classes that drive one vendor's device: who uses them has it.
 _DRIVING = frozenset(f"torch.cuda.{name}" for name in ("Event", "Stream", "CUDAGraph"))
@@ -98,6 +97,9 @@ class DeviceNames(Rule):
         if self._excused:
             return
         for named in self._named:
+            if named.api == "available" and not named.scene.is_test:
+                yield named  # it asks, and of the wrong one
+                continue
             if (
                 named.guarded
                 or named.chosen

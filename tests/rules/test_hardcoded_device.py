@@ -569,3 +569,40 @@ def other(weight):
     return weight.to("cuda")  # <-
 """
     expect(code, CODE)
+
+
+def test_an_autocast_for_what_is_available_is_reported_where_a_device_is_at_hand() -> None:
+    expect(
+        """
+        import torch
+        class Runner:
+            def __init__(self, device):
+                self.device = torch.device(device)
+            def run(self, model, batch):
+                kind = "cuda" if torch.cuda.is_available() else "cpu"
+                with torch.autocast(device_type=kind, dtype=torch.bfloat16):  # <-
+                    return model(batch)
+        def run(model, x: torch.Tensor):
+            with torch.autocast("cuda" if torch.cuda.is_available() else "cpu"):  # <-
+                return model(x)
+        """,
+        CODE,
+    )
+
+
+def test_an_autocast_chosen_as_the_device_is_chosen_is_silent() -> None:
+    expect(
+        """
+        import torch
+        class Runner:
+            def __init__(self):
+                self.device = "cuda" if torch.cuda.is_available() else "cpu"
+            def run(self, model, batch):
+                with torch.autocast("cuda" if torch.cuda.is_available() else "cpu"):
+                    return model(batch)
+        def run(model, batch):
+            with torch.autocast("cuda" if torch.cuda.is_available() else "cpu"):
+                return model(batch)
+        """,
+        CODE,
+    )

@@ -220,6 +220,21 @@ def _tensor_given(run: Interpreter, *, rebound: bool = False) -> str:
 _MOVING = frozenset(["to", "cuda", "cpu"])
 
 
+def note_available_type(run: Interpreter, node: cst.CSTNode, value: Value) -> None:
+    """An autocast for what the machine has, where the code has the device at hand that is computed on."""
+    if value.kind is not Kind.DEVICE or value.tests != {"accelerator"} or "torch.device" in value.facts:
+        return
+    at_hand = device_at_hand(run)
+    if not at_hand or (at_hand == "device" and "device" not in run.frame.parameters):
+        return
+    owner = run.frame.function.owner if run.frame.function is not None else None
+    if owner is not None and at_hand.endswith("self.device"):
+        own = owner.attributes.get("device")
+        if own is not None and own.tests:
+            return  # chosen by the same question
+    run.emit(DeviceName(node, run.scene, "cuda", "beside", "available", at_hand=at_hand), "available")
+
+
 def note_cuda_autocast(run: Interpreter, node: cst.CSTNode, name: str) -> None:
     """Mixed precision that is for CUDA alone by the name of its module."""
     if name.startswith("torch.cuda.amp."):

@@ -7,6 +7,7 @@ import libcst as cst
 from torchlint.placement.arguments import Arguments
 from torchlint.placement.devices import (
     name_device,
+    note_available_type,
     note_cuda_autocast,
 )
 from torchlint.placement.events import (
@@ -69,6 +70,8 @@ def _autocast(run: Interpreter, name: str, node: cst.Call, arguments: Arguments,
     run.emit(event)
     if device is not None and enabled is None:
         name_device(run, device.node, device.value, "autocast", name)
+    if device is not None:
+        note_available_type(run, device.node, device.value)
     if state == "yes":
         note_cuda_autocast(run, node, name)
     return Value(Kind.CONTEXT, name="autocast", ref=event)
