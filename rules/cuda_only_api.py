@@ -72,6 +72,8 @@ class CudaOnlyApi(DeviceNames):
         for named in found:
             known = torch_api.VENDOR.get(named.api)
             message = f"`{named.api}` fails where there is no {named.device.upper()}"
+            if _last(named) == "pin_memory":
+                message = "nothing can be pinned where there is no accelerator, and the device may be the CPU"
             if not named.raises:
                 message = f"`{named.api}` does nothing where there is no {named.device.upper()}"
             if known is not None and known.replacement is not None and known.since is not None:
@@ -105,5 +107,5 @@ _COMMON = frozenset(
     "synchronize current_device device get_device_name get_device_properties get_device_capability set_device"
     " mem_get_info"
     " get_rng_state set_rng_state reset_peak_memory_stats reset_max_memory_allocated memory_summary ipc_collect"
-    " empty_cache autocast seed".split()
+    " empty_cache autocast seed pin_memory".split()
 )

@@ -16,7 +16,7 @@ class IgnoredDeviceParameter(Rule):
         Finds functions whose `device` parameter nothing reads, although they create tensors on the CPU, call
         `.cuda()`, or move to `self.device`. Silent where the signature is imposed (overrides, abstract methods).
         Also finds moves to `self.device` where the parameter is read and `device = device or self.…` says that it
-        comes first.
+        comes first, and a `device` that is given to `torch.Tensor` or `torch.FloatTensor`.
 
     Why it matters
         The caller says where the tensors shall be, and is not heard.
@@ -54,6 +54,10 @@ class IgnoredDeviceParameter(Rule):
         if event.how == "created":
             edit = NodeEdit(event.node, "argument", f"device={event.name}")
             fix = NodeFix(f"create it on `{event.name}`", Safety.UNSAFE, (edit,))
+        if event.how == "legacy":
+            message = "this constructor raises for any device but the CPU; `torch.tensor` and `torch.empty` take one"
+            yield self.finding(event, message, confidence=Confidence.LIKELY, severity=Severity.ERROR)
+            return
         what = {
             "created": "is created on the CPU",
             "cuda()": "goes to CUDA",

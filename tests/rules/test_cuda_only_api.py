@@ -117,3 +117,20 @@ def test_a_kernel_is_launched_where_its_tensor_is() -> None:
         """,
         CODE,
     )
+
+
+def test_memory_is_pinned_for_a_device_that_may_be_the_cpu() -> None:
+    expect(
+        """
+        import torch
+        def batch(x: torch.Tensor, device):
+            return x.pin_memory().to(device, non_blocking=True)  # <-
+        def asked(x: torch.Tensor, device):
+            if device.type == "cuda":
+                return x.pin_memory().to(device, non_blocking=True)
+            return x.to(device)
+        def other(x: torch.Tensor):
+            return x.pin_memory()
+        """,
+        CODE,
+    )

@@ -243,6 +243,18 @@ def test_a_device_that_is_read_or_imposed_is_silent(code: str) -> None:
 # ---------------------------------------------------------------------- DEV405
 
 
+@pytest.mark.parametrize("made", ["torch.Tensor([1.0], device=device)", "torch.FloatTensor(3, device='cuda')"])
+def test_a_constructor_that_takes_the_cpu_alone_is_reported(made: str) -> None:
+    expect(f"import torch\ndef work(device):\n    return {made}  # <-\n", "DEV110")
+
+
+@pytest.mark.parametrize(
+    "made", ["torch.Tensor([1.0], device='cpu')", "torch.tensor([1.0], device=device)", "torch.Tensor(device)"]
+)
+def test_a_constructor_that_gets_what_it_takes_is_silent(made: str) -> None:
+    expect(f"import torch\ndef work(device):\n    return {made}, device\n", "DEV110")
+
+
 def test_deprecated_names_are_reported_on_request() -> None:
     expect(
         """

@@ -249,8 +249,9 @@ class Save(Event):
 class IgnoredDevice(Event):
     """A function has a parameter for the device that it never reads, and decides itself where a tensor goes.
 
-    name: the parameter. parameter: its node. how: `created`, `cuda()`, `own device`. overrides: the function does read
-    it, and takes its object's own device only where it gets none.
+    name: the parameter. parameter: its node. how: `created`, `cuda()`, `own device`, `legacy` (given to
+    `torch.Tensor`, which takes the CPU alone). overrides: the function does read it, and takes its object's own device
+    only where it gets none.
     """
 
     name: str

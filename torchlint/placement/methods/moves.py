@@ -61,6 +61,17 @@ def name_devices(run: Interpreter, node: cst.Call, name: str, receiver: Value, a
         emit_device_name(run, DeviceName(node, run.scene, "cuda", "cuda()", "cuda", receiver, chosen=chosen))
     for operand in arguments.all():
         name_device(run, operand.node, operand.value, "literal", "to", receiver)
+    if name == "to" and arguments.positional and type(node.func) is cst.Attribute:
+        _note_pinned(run, node.func.value, arguments.positional[0].node)
+
+
+def _note_pinned(run: Interpreter, receiver: cst.BaseExpression, device: cst.CSTNode) -> None:
+    """`x.pin_memory().to(device)`: the caller may name the CPU, and without an accelerator nothing can be pinned."""
+    pins = type(receiver) is cst.Call and type(receiver.func) is cst.Attribute
+    if pins and receiver.func.attr.value == "pin_memory" and not run.scene.caught:  # type: ignore[attr-defined]
+        given = run.frame.parameters.get(dotted(device) or "")
+        if given is not None and given.kind is Kind.DEVICE:
+            emit_device_name(run, DeviceName(receiver, run.scene, "cuda", "api", "torch.Tensor.pin_memory"))
 
 
 def move(

@@ -96,7 +96,9 @@ def _cast(run: Interpreter, before: Sequence[Event], build: Build, module: str) 
     for event in before:
         if not isinstance(event, Move) or event.scene.function is not build.scene.function:
             continue
-        if event.value.kind is not Kind.MODULE or _root(event.receiver) != module:
+        if event.value.kind is not Kind.MODULE:
+            continue
+        if _root(event.receiver) != module and event.node not in _chains(build.scene.function, module):
             continue
         if event.dtype in _HALF and event.scene.conditions <= build.scene.conditions:
             found = event.node
@@ -113,6 +115,18 @@ def _root(node: cst.BaseExpression) -> str:
     while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
         node = node.func.value
     return dotted(node) or ""
+
+
+def _chains(function: cst.FunctionDef | None, name: str) -> set[cst.CSTNode]:
+    """The calls in chains such as `nn.Linear(2, 2).to(device).half()` that a name is bound to."""
+    found: set[cst.CSTNode] = set()
+    for node in descendants(function.body) if function is not None else ():
+        if isinstance(node, cst.Assign) and any(dotted(t.target) == name for t in node.targets):
+            call: cst.CSTNode = node.value
+            while isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+                found.add(call)
+                call = call.func.value
+    return found
 
 
 def _bound_to(build: Build) -> str | None:

@@ -12,9 +12,11 @@ from torchlint.placement.devices import (
 )
 from torchlint.placement.events import (
     Create,
+    IgnoredDevice,
     Operand,
 )
 from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.methods.moves import all_host
 from torchlint.placement.syncs import demand, emit_sync
 from torchlint.placement.syntax import words
 from torchlint.placement.torch_functions.registry import api
@@ -41,6 +43,9 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
             demand(run, operand.value)
             emit_sync(run, operand.node, name.rpartition(".")[2], operand.value, hidden=True)
     device = arguments.find("device")
+    if device is not None and name.endswith("Tensor") and device.value.kind in (Kind.DEVICE, Kind.STRING):
+        if not all_host(device_places(run, device, node)):
+            run.emit(IgnoredDevice(node, run.scene, words(device.node), device.node, "legacy"))
     position = torch_api.parameter_names(name).index("values") if name in _OF_VALUES else 0
     data = (
         arguments.value("values" if name in _OF_VALUES else "data", position)
