@@ -135,7 +135,7 @@ _SENDING = frozenset("to cpu copy_ type device cuda".split())
 #: Functions with these words in their names turn tensors into files, text or pictures, or data into tensors.
 _FOR_PEOPLE = re.compile(
     r"^log_|(?:^|_)(?:write|save|dump|export|plot|show|draw|visuali[sz]e|print|read|load|parse"
-    r"|state_dict|checkpoint|convert|upgrade|collate)(?:_|$)|(?:^|_)(?:format|make|build|get|assemble)_(?:\w+_)?batch$"
+    r"|state_dict|checkpoint|ckpt|convert|upgrade|collate)(?:_|$)|(?:^|_)(?:format|make|build|get|assemble)_(?:\w+_)?batch$"
 )
 
 

@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.placement.definitions import Class, Function
 from torchlint.placement.events import Attribute, Call, Demand, DeviceName, Load, Step, Wrap
 from torchlint.placement.scene import Scene
+from torchlint.placement.syntax import words
 from torchlint.rule import Rule, RuleContext
 
 #: Words in the name of a file, a class or a function that is for one vendor's devices on purpose.
@@ -59,6 +60,8 @@ class DeviceNames(Rule):
         self._called: dict[cst.FunctionDef, bool] = {}
 
     def on_device_name(self, named: DeviceName) -> None:
+        if named.api == "torch.cuda.set_device" and "rank" in words(named.node) and _is_certain(named.scene):
+            self._excused = True  # one process for each GPU
         if named.api in _DRIVING:
             self._driving.add(named.scene.function)
         if named.what in self.judged:

@@ -818,3 +818,48 @@ def test_a_program_on_the_host_reads_back_what_it_saved() -> None:
     )
     expect(code.format(""), "DEV107")
     expect(code.format("  # <-").replace("optimizer = ", "model.cuda()\\noptimizer = ", 1), "DEV107")
+
+
+def test_what_is_compared_with_a_number_of_numpy_is_one() -> None:
+    body = (
+        "goal = model.act(x) if step > 3 else None\nif goal is None:\n    goal = output.max(1)[1]\n"
+        "if goal != np.argmax(state):\n    seen = seen + 1"
+    )
+    assert texts("import numpy as np\n" + step(body, before="seen, state = 0, [1, 2]"), "DEV303") == []
+
+
+@pytest.mark.parametrize(
+    "line, marked",
+    [
+        ("torch.cuda.set_device(rank)", ""),
+        ("assert torch.backends.cudnn.enabled", ""),
+        ("torch.manual_seed(rank)", "  # <-"),
+    ],
+)
+def test_a_program_for_gpus_from_its_start_may_name_them(line: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        rank = comm.Get_rank()
+        {line}
+        model = torch.nn.Linear(2, 2).cuda(){marked}
+        """,
+        "DEV501",
+    )
+
+
+def test_weights_are_made_to_fit_on_the_host() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Diffusion(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.zeros(3))
+            def forward(self, x: torch.Tensor):
+                return x * self.weight
+            def {}(self, path):
+                used = torch.ones(3)
+                return self.weight / used{}
+        """
+    expect(code.format("init_from_ckpt", ""), "DEV102")

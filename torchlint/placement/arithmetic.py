@@ -186,6 +186,10 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
         mark_compared(run, side)
     if _asks_for_none(values, operators):
         return NUMBER
+    if not any(v.kind is Kind.TENSOR for v in values) and any(
+        _is_of_numpy(run, n, env) for n in (node.left, *(c.comparator for c in node.comparisons))
+    ):
+        return NUMBER  # what NumPy computes is compared with what is on the host, too
     if not any(o in _TRUTH_ONLY for o in operators):
         values = [as_tensor_if_moved(v) for v in values]
     if any(v.kind is Kind.TENSOR for v in values) and not any(o in _TRUTH_ONLY for o in operators):
@@ -206,6 +210,15 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
     places = union(*(with_rank(v.places, None) for v in (values[0], values[-1])))
     facts = (values[0].facts | values[-1].facts) & _OF_A_COMPUTATION
     return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts, tests=tests)
+
+
+def _is_of_numpy(run: Interpreter, node: cst.CSTNode, env: Env) -> bool:
+    """Whether an expression is a call of a function of NumPy."""
+    if type(node) is not cst.Call or type(node.func) is not cst.Attribute:
+        return False
+    name = dotted(node.func)
+    root = run.lookup(name.split(".")[0], env) if name is not None else None
+    return root is not None and root.kind is Kind.API and (root.name or "").startswith("numpy")
 
 
 def _asks_for_none(values: list[Value], operators: list[Any]) -> bool:

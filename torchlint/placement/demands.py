@@ -102,7 +102,7 @@ def asks_availability(test: cst.BaseExpression) -> bool:
     """Whether a test calls `is_available` or `device_count`."""
     kind = type(test)
     if kind is cst.Name or kind is cst.Attribute:
-        return False
+        return (dotted(test) or "").endswith("cudnn.enabled")
     return any(
         type(n) is cst.Call and (dotted(n.func) or "").rsplit(".", 1)[-1] in _ASKING
         for n in descendants(test)
