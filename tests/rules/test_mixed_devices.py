@@ -810,3 +810,17 @@ def test_a_caller_that_passes_on_what_it_got_leaves_a_function_as_it_is() -> Non
         """,
         CODE,
     )
+
+
+@pytest.mark.parametrize(("indices", "reported"), [("torch.arange(3)", False), ("torch.arange(6).reshape(2, 3)", True)])
+def test_an_element_of_a_range_picks_one_row(indices: str, reported: bool) -> None:
+    code = f"""
+        import torch
+        def pool(states: torch.Tensor, device):
+            states = states.to(device)
+            result = torch.zeros(3, 4)
+            for i in {indices}:
+                result[i] = states[i].mean(0)
+            return result
+    """
+    assert bool(findings(code, CODE)) is reported

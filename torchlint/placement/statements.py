@@ -59,6 +59,7 @@ from torchlint.placement.values import (
     element_of,
     guarded,
     sequence,
+    with_rank,
 )
 
 __all__ = ["bind"]
@@ -213,6 +214,17 @@ def _next_round(run: Interpreter, before: Env, env: Env) -> Env:
     return after
 
 
+#: Factories of tensors with a single dimension, whatever their arguments are.
+_RANGES = frozenset(["arange", "randperm", "linspace"])
+
+
+def _number_of(iterable: cst.BaseExpression, element: Value) -> Value:
+    """An element of `torch.arange(n)` is a 0-dim tensor."""
+    name = dotted(iterable.func) if type(iterable) is cst.Call else None
+    single = element.kind is Kind.TENSOR and name is not None and name.rpartition(".")[2] in _RANGES
+    return element.at(with_rank(element.places, 0)) if single else element
+
+
 @statement(cst.For)
 def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
     iterable = run.evaluate(node.iter, env)
@@ -228,7 +240,8 @@ def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
     mark_loop_variable(run, node)
     for round_ in range(1, LOOP_PASSES + 1):
         before, sent = dict(env), _sent(run)
-        bind(run, node.target, round_of(run, node.iter, node.target, iterable, node.body), env, None)
+        element = round_of(run, node.iter, node.target, iterable, node.body)
+        bind(run, node.target, _number_of(node.iter, element), env, None)
         run.suite(node.body, env)
         replace_env(env, _next_round(run, before, env))
         if round_ == LOOP_PASSES or (sent == _sent(run) and not _carried(run, node).learns(before, env)):
