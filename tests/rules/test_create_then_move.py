@@ -150,3 +150,36 @@ def test_a_store_that_is_written_piece_by_piece_stays_on_the_host() -> None:
     """
     assert not findings(code.format(write="store[i] = batch.cpu()"), CODE)
     assert findings(code.format(write="agent(batch)"), CODE)
+
+
+def test_what_is_made_where_a_module_has_none_yet_is_made_once() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x):
+                if not hasattr(self, "colours"):
+                    self.register_buffer("colours", torch.randn(3, 1).to(x.device))
+                return x * self.colours
+    """
+    assert not findings(code, CODE)
+    assert findings(code.replace("not hasattr(self, \"colours\")", "self.training"), CODE)
+
+
+def test_a_buffer_whose_pieces_are_copied_into_stays_on_the_host() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def neighbours(self, x):
+                found = torch.empty(10, 3)
+                for i in range(10):
+                    found[i][0].copy_(self.search(x, i))
+                return found.to(x.device)
+            def noise(self, x):
+                found = torch.empty(10, 3)  # <-
+                return found.to(x.device)
+        """,
+        CODE,
+    )

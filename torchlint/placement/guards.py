@@ -126,6 +126,8 @@ def _makes_what_is_missing(test: cst.BaseExpression, body: Sequence[cst.CSTNode]
     """`if "norm" not in state: state["norm"] = …`, `if self.mean is None: self.mean = …`: that happens once."""
     if type(test) is cst.UnaryOperation and type(test.operator) is cst.Not:
         asked = [test.expression]
+        if words(test.expression).startswith("hasattr("):
+            return _registers(body) or _makes(asked[0], body)
     elif type(test) is cst.Comparison and len(test.comparisons) == 1:
         operator, other = type(test.comparisons[0].operator), test.comparisons[0].comparator
         empty = integer(other) == 0 and words(test.left).startswith("len(")
@@ -137,7 +139,21 @@ def _makes_what_is_missing(test: cst.BaseExpression, body: Sequence[cst.CSTNode]
             return False
     else:
         return False
-    names = {dotted(node) for node in descendants(asked[0])} - {None, "len", "hasattr"} | _asked_by_name(asked[0])
+    return _makes(asked[0], body)
+
+
+def _registers(body: Sequence[cst.CSTNode]) -> bool:
+    """Whether a block gives a Module a buffer or a parameter."""
+    calls = [node for statement in body for node in descendants(statement) if type(node) is cst.Call]
+    return any((dotted(call.func) or "").rpartition(".")[2] in _REGISTERING for call in calls)
+
+
+_REGISTERING = frozenset(["register_buffer", "register_parameter"])
+
+
+def _makes(asked: cst.BaseExpression, body: Sequence[cst.CSTNode]) -> bool:
+    """Whether a block gives a value to what a test asks for."""
+    names = {dotted(node) for node in descendants(asked)} - {None, "len", "hasattr"} | _asked_by_name(asked)
     return any(_keeps(target) in names for target in _assigned(body))
 
 

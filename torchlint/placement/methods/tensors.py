@@ -205,11 +205,10 @@ def _general_method(
     if name in _CLIPPING and "of grad" in value.facts:
         run.emit(GradUse(node, run.scene, "clip"))
     receiver = Operand(func.value, value, "in place" if in_place else "operand")
-    key = dotted(func.value)
     if in_place and run.frame.function is not None and "fresh" not in value.facts:
         run.frame.function.changes |= any(p.place.where is not Where.HOST for p in value.places)
-    if in_place and key is not None and name.startswith(_WRITING):
-        env[key] = value.but(facts=value.facts | {"filled"})
+    if in_place and name.startswith(_WRITING):
+        _note_filled(func.value, value, env)
     if name == "copy_":
         source = arguments.value("src", 0)
         if value.on_host and source is not None and is_non_blocking(name, arguments):
@@ -287,3 +286,14 @@ def _method_rank(
         return None
     ranks = {p.rank for p in source.places}
     return ranks.pop() if len(ranks) == 1 else None
+
+
+def _note_filled(written: cst.BaseExpression, value: Value, env: Env) -> None:
+    """`x.copy_(…)`, `x[i].copy_(…)`: a tensor is written, or a piece of it."""
+    whole = written
+    while type(whole) is cst.Subscript:
+        whole = whole.value
+    key = dotted(whole)
+    held = value if whole is written else env.get(key) if key is not None else None
+    if key is not None and held is not None and held.kind is Kind.TENSOR:
+        env[key] = held.but(facts=held.facts | {"filled"})
