@@ -299,11 +299,15 @@ class Build(Event):
 
 @dataclass(slots=True)
 class Wrap(Event):
-    """DDP, DataParallel, compile or `prepare` wraps a value."""
+    """DDP, DataParallel, compile or `prepare` wraps a value.
+
+    on_first: it is a process's part of a distributed training, and all processes put it on the first device.
+    """
 
     api: str
     value: Value
     keywords: dict[str, Value] = field(default_factory=dict)
+    on_first: bool = False
 
 
 @dataclass(slots=True)

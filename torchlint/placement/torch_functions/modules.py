@@ -137,9 +137,30 @@ def _container(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
     return Value(Kind.MODULE, places, name=name, element=element or Value(Kind.MODULE), facts=facts)
 
 
+#: What tells a process which device is its own, wherever it stands in a file.
+_OWN_DEVICE = ("set_device", "CUDA_VISIBLE_DEVICES", "cuda.device(", "set_default_device", "gpus_per_task")
+
+
+_COMMENT = re.compile(r"#.*")
+
+
+def _is_on_first_device(run: Interpreter, module: Value) -> bool:
+    """Whether the file sets up a process group, and its processes share the device that a Module was moved to."""
+    if not module.places or any(not p.place.is_named or p.place.name != "cuda" for p in module.places):
+        return False
+    moved = module.origin
+    if not isinstance(moved, cst.Call) or not isinstance(moved.func, cst.Attribute):
+        return False
+    if moved.func.attr.value == "cuda" and any(a.keyword is None for a in moved.args):
+        return False  # `.cuda(rank)`
+    code = _COMMENT.sub("", run.module.code)
+    return "init_process_group" in code and not any(word in code for word in _OWN_DEVICE)
+
+
 def _wrap(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
     inner = arguments.value("module", 0) or UNKNOWN
-    run.emit(Wrap(node, run.scene, name, inner, arguments.values()))
+    on_first = name.endswith("DistributedDataParallel") and _is_on_first_device(run, inner)
+    run.emit(Wrap(node, run.scene, name, inner, arguments.values(), on_first))
     return Value(
         Kind.MODULE,
         tuple(p for p in inner.places if not p.place.is_host),
