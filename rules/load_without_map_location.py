@@ -112,6 +112,8 @@ def _confidence(load: Load) -> Confidence:
     function = load.scene.function.name.value if load.scene.function is not None else ""
     named = _words(f"{load.what} {load.into} {function}")
     told = named & _STATE and not _words(load.what) & _OTHERWISE
+    if _words(f"{load.what} {load.into}") & _BESIDE_STATE:
+        return Confidence.POSSIBLE
     return Confidence.LIKELY if told and not published else Confidence.POSSIBLE
 
 
@@ -125,5 +127,7 @@ _STATE = frozenset(
     " pretrain resume resumed restore snapshot pth mdl encoder decoder generator discriminator optimizer optim"
     " ema unet vae backbone embedding embeddings embed params parameters policy actor critic agent url".split()
 )
+#: Words for what is kept beside the state of a model, and holds numbers and texts.
+_BESIDE_STATE = frozenset("metadata meta vocab tokenizer stats statistics".split())
 #: Words for what holds numbers alone, and for what the program has in memory, which it may have written itself.
 _OTHERWISE = frozenset("group groups bytes buffer buf stream".split())

@@ -863,3 +863,39 @@ def test_weights_are_made_to_fit_on_the_host() -> None:
                 return self.weight / used{}
         """
     expect(code.format("init_from_ckpt", ""), "DEV102")
+
+
+@pytest.mark.parametrize("into, marked", [("metadata", ""), ("statistics_dict", ""), ("weights", "  # <-")])
+def test_what_is_kept_beside_a_state_is_possible_alone(into: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        def load_checkpoint(path):
+            {into} = torch.load(path){marked}
+            return {into}
+        """,
+        "DEV107",
+    )
+
+
+@pytest.mark.parametrize(
+    "shape, marked", [("torch.onnx.operators.shape_as_tensor(x)", ""), ("x.sum(0)", "  # <-")]
+)
+def test_a_shape_is_on_the_host(shape: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        class Positions(nn.Module):
+            def forward(self, x: torch.Tensor):
+                longest = 1 + {shape}[1]
+                if longest > self.weights.size(0):{marked}
+                    x = x + 1
+                return x
+        """,
+        "DEV303",
+    )
+
+
+def test_options_may_name_a_state() -> None:
+    expect("import torch\ndef load(args):\n    return torch.load(args.model_path)  # <-\n", "DEV107")

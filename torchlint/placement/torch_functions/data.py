@@ -56,6 +56,12 @@ def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     return Value(Kind.UNKNOWN)
 
 
+@api("torch.onnx.operators.shape_as_tensor", "torch._shape_as_tensor")
+def _shape(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    """The shape of a tensor, which is on the host (aten/src/ATen/native/TensorShape.cpp: `_shape_as_tensor`)."""
+    return tensor((Alternative(HOST, 1, node),))
+
+
 @api("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 def _loader(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     from torchlint.placement.libraries import batch_of
