@@ -53,13 +53,17 @@ def _note(
         if event.scene.function is not function.node or event.scene.accelerator_is_tested:
             continue
         how = _how(event)
-        if how in hows and (not overrides or _goes_to_own(event.node)):
-            run.emit(IgnoredDevice(event.node, event.scene, name, parameter, how, overrides))
+        if how not in hows:
+            continue
+        own = _own_device(event.node)
+        if own is not None or not overrides:
+            run.emit(IgnoredDevice(event.node if own is None else own, event.scene, name, parameter, how, overrides))
 
 
-def _goes_to_own(node: cst.CSTNode) -> bool:
-    """Whether a move names the object's own device, and not that of a part of it."""
-    return isinstance(node, cst.Call) and any(words(a.value) == "self.device" for a in node.args)
+def _own_device(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """Where a move names the object's own device, and not that of a part of it."""
+    given = node.args if isinstance(node, cst.Call) else ()
+    return next((a.value for a in given if words(a.value) == "self.device"), None)
 
 
 def _falls_back(function: Function, name: str) -> bool:

@@ -316,9 +316,21 @@ def emit_host_only(run: Interpreter, node: cst.CSTNode, api: str, operand: Opera
         run.emit(HostOnly(node, run.scene, api, operand, None))
 
 
+def is_given(value: Value) -> bool:
+    """Whether something is a part of a batch, or what a Module gave on a device: a tensor where one will do."""
+    if value.kind is not Kind.UNKNOWN or not value.places:
+        return False
+    if value.facts & {"output", "computed"} and all(p.place.is_named for p in value.places):
+        return True
+    return value.on_host and "collated" in value.facts
+
+
 def as_tensor_if_moved(value: Value) -> Value:
-    """What arithmetic joins with a tensor is one, if it was moved (no Module is added to anything), or on some path."""
-    if value.kind is Kind.UNKNOWN and value.places and value.facts & {"fresh", "perhaps"}:
+    """What arithmetic joins with a tensor is one, if it was moved (no Module is added to anything), or on some path, or
+    is what a Module gave on a device, or a part of a batch."""
+    if value.kind is not Kind.UNKNOWN or not value.places:
+        return value
+    if value.facts & {"fresh", "perhaps"} or is_given(value):
         return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
     return value
 

@@ -110,7 +110,7 @@ def _as_batch(run: Interpreter, node: cst.BaseExpression, value: Value, base: Va
     return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
 
 
-_UNSURE = frozenset({"assumed", "perhaps", "given", "taken"})
+_UNSURE = frozenset({"assumed", "perhaps", "given", "taken", "output"})
 
 
 _GIVEN = frozenset({"given"})

@@ -159,6 +159,7 @@ class Value:
         batch      what a loader yields: a tensor, or several in a tuple or dict
         given      a part of an argument, as it was passed
         joint      what an operation made of several tensors, so that its places are one
+        output     what a Module on a known device gave
         called     what is called, and a Module if its caller gives one
         handed     of unknown kind, but given to a function as a tensor or a Module
         optional   an argument that is None where the caller leaves it out

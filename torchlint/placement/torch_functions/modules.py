@@ -240,7 +240,7 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
         if places and all(p.place.where is Where.OF_CALLER for p in places):
             # A device that the code names says more than a caller.
             places = next((o.value.places for o in operands if _is_named(o.value)), places)
-        more = facts if module.places else facts | {"assumed"}
+        more = facts | {"output"} if module.places else facts | {"assumed"}
         return Value(
             Kind.UNKNOWN,
             tuple(p._replace(rank=None) for p in places),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -14,7 +15,7 @@ from torchlint.placement.events import (
     UnsafeUnderAutocast,
 )
 from torchlint.placement.interpreter import Interpreter
-from torchlint.placement.operations import mix, tensor_operands
+from torchlint.placement.operations import is_given, mix, tensor_operands
 from torchlint.placement.syncs import demand_host, emit_sync
 from torchlint.placement.values import (
     NUMBER,
@@ -35,7 +36,14 @@ def bound_operands(
     """The arguments that are tensor operands, the tensors given for numbers, and how the call binds."""
     flags = [_is_tensor(o.value) for o in arguments.positional]
     named = {k: _is_tensor(o.value) for k, o in arguments.named.items()}
-    binding = torch_api.bind(overloads, flags, named) if overloads else None
+    binding = None
+    if overloads and any(is_given(o.value) for o in arguments.positional):
+        surely = [replace(o, value=element_tensor(o.value)) if is_given(o.value) else o for o in arguments.positional]
+        binding = torch_api.bind(overloads, [_is_tensor(o.value) for o in surely], named)
+        if binding is not None:
+            arguments = replace(arguments, positional=surely)
+    if binding is None:
+        binding = torch_api.bind(overloads, flags, named) if overloads else None
     if binding is None and "out" in named:
         rest = Arguments(arguments.positional, {k: o for k, o in arguments.named.items() if k != "out"})
         given = bound_operands(run, name, overloads, rest)
