@@ -541,3 +541,34 @@ def test_what_is_called_on_text_gives_no_tensor() -> None:
         """
     assert not findings(code.format(argument='"dog", steps=12'), "DEV106")
     assert findings(code.format(argument="x.to(device)").replace("pipe, device", "pipe, x, device"), "DEV106")
+
+
+@pytest.mark.parametrize(
+    "compared",
+    ["(guess == labels).sum()", "guess.eq(labels).sum()", "guess.eq(labels.view_as(guess)).sum()", "(out - labels).sum()"],
+)
+def test_labels_of_a_batch_meet_what_a_model_gave(compared: str) -> None:
+    code = f"""
+        import torch
+        from torch.utils.data import DataLoader
+        def score(model, data, device):
+            model.to(device)
+            for images, labels in DataLoader(data, 4):
+                {{labels}}
+                out = model(images.to(device))
+                guess = out.argmax(dim=1)
+                print({compared})  # <-
+        """
+    expect(code.format(labels="pass"), CODE)
+    assert not findings(code.format(labels="labels = labels.to(device)"), CODE)
+
+
+@pytest.mark.parametrize("function", ["squeeze", "nonzero", "shape"])
+def test_functions_of_numpy_that_ask_their_argument_are_silent(function: str) -> None:
+    code = f"""
+        import numpy as np
+        def peek(model, x, device):
+            model.to(device).eval()
+            return np.{function}(model(x.to(device)))
+        """
+    assert not findings(code, "DEV106")

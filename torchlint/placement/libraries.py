@@ -43,6 +43,8 @@ _NUMPY_NUMBERS = frozenset(
 )
 #: Parts of SciPy that take a function and numbers, and call `float` on those (scipy/integrate/_quadpack_py.py).
 _TAKES_NUMBERS = ("scipy.integrate.", "scipy.optimize.")
+#: Functions of NumPy that call the method of their argument, or read an attribute of it (numpy/_core/fromnumeric.py).
+_DELEGATED = frozenset("squeeze nonzero swapaxes shape ndim size".split())
 _CLOCKS = frozenset(
     [
         "time.time",
@@ -301,7 +303,7 @@ def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Ar
         return first.at(with_rank(first.places, None))  # it calls the method of what it gets
     for operand in arguments.positional:
         given = _for_numpy(operand.value)
-        if given is not None and not given.on_host:
+        if given is not None and not given.on_host and last not in _DELEGATED:
             # On an accelerator it makes NumPy raise: nothing here waits for one.
             role = "elements" if operand.value.kind is Kind.SEQUENCE else operand.role
             emit_host_only(run, operand.node, f"numpy.{rest}", replace(operand, value=given, role=role))

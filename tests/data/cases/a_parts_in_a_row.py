@@ -10,6 +10,6 @@ def evaluate(model, loader, device):
         for images, labels in loader:
             [t.to(device) for t in (images, labels)]  # <- DEV101
             guess = model(images).argmax(dim=1)  # <- DEV102
-            right += (guess == labels).sum().item()
+            right += (guess == labels).sum().item()  # <- DEV102
             total += labels.size(0)
     return right / total
