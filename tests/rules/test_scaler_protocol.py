@@ -537,3 +537,20 @@ def test_gradients_that_are_bounded_one_by_one_are_clipped() -> None:
         """
     expect(code, CODE)
     assert fixed(code, CODE).count("unscale_") == 0
+
+
+def test_a_scaler_that_a_base_class_makes_and_nothing_updates_is_reported() -> None:
+    expect(
+        """
+        import torch
+        class Base:
+            def __init__(self):
+                self.scaler = torch.amp.GradScaler("cuda")
+        class Agent(Base):
+            def learn(self, x):
+                loss = self.net(x).mean()
+                self.scaler.scale(loss).backward()
+                self.scaler.step(self.optimizer)  # <-
+        """,
+        CODE,
+    )

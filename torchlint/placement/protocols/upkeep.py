@@ -31,7 +31,8 @@ def never_updated(run: Interpreter) -> Iterator[Protocol]:
         name = scaler.removeprefix("self.")
         if "." in name or owner.has_unknown_base or _is_handed_on(run, scaler) or _is_updated(run, name):
             continue
-        if "__init__" not in owner.assigned_in.get(name, ()):
+        family = {id(c) for c in run.classes if owner in c.lineage() or c in owner.lineage()}
+        if not any("__init__" in c.assigned_in.get(name, ()) for c in run.classes if id(c) in family):
             continue
         # Another file may do it, at most.
         sure = min(event.value.certainty, Certainty.INFERRED)
