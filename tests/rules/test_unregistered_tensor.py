@@ -186,3 +186,8 @@ def test_a_module_without_forward_may_be_given_anything() -> None:
     """
     assert not findings(code.format(name="corrupt"), CODE)
     assert findings(code.format(name="forward"), CODE)
+
+
+def test_a_view_with_sizes_has_dimensions() -> None:
+    code = module("self.t = torch.tensor(table).view(-1, 1, 1)  # <-", "return x - self.t")
+    expect(code.replace("table: torch.Tensor", "table"), CODE)

@@ -126,10 +126,6 @@ def _copied_into(
 _WRITING = ("copy_", "scatter_", "index_", "masked_", "put_", "fill_diagonal_")
 
 
-#: Methods that read the shape of their argument alone.
-_SHAPED = frozenset(["view_as", "reshape_as", "expand_as"])
-
-
 #: Methods that bound what they are called on.
 _CLIPPING = frozenset(["clamp_", "clip_", "clamp_min_", "clamp_max_"])
 
@@ -197,8 +193,6 @@ def _general_method(
     if name.rstrip("_") in _TAKING_NUMBERS:
         for operand in arguments.positional:
             spare(run, operand.value)
-    if name in _SHAPED:
-        return value.but(facts=value.facts - {"leaf", "fresh", "parameter"})
     overloads = torch_api.method_overloads(name)
     operands, scalars, binding = bound_operands(run, name, overloads, arguments)
     for operand in scalars:
