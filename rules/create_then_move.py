@@ -21,6 +21,7 @@ _FILLED_ANYWHERE = frozenset(
 )
 
 
+_SETS_UP = re.compile(r"^_*(?:init|initiali[sz]e|setup|set_up)_(?!hidden|state)")
 _IS_TEST = re.compile(r"(?:^|[\\/])tests?\.py$")
 #: Those whose elements are the same to the last bit on every device.
 _SAME_ANYWHERE = frozenset(["torch.zeros", "torch.ones", "torch.empty", "torch.full", "torch.arange", "torch.eye"])
@@ -94,7 +95,7 @@ class CreateThenMove(Rule):
             return
         # Done once, or now and then, it costs nothing that anybody would notice.
         often = is_hot(scene) or bool(scene.loops) or _computes(scene)
-        if scene.tests & {"periodic", "first"} or _IS_TEST.search(self.context.path):
+        if scene.tests & {"periodic", "first"} or _IS_TEST.search(self.context.path) or _sets_up(scene):
             often = False
         for create in creations:
             created = shown(create.node, self.context)
@@ -140,6 +141,11 @@ class CreateThenMove(Rule):
 def _computes(scene: Scene) -> bool:
     """Whether this is a method by which a Module computes."""
     return scene.role == "function" and bool(getattr(scene.owner, "is_module", False))
+
+
+def _sets_up(scene: Scene) -> bool:
+    """Whether a function says by its name that it runs once, before the work begins."""
+    return scene.function is not None and _SETS_UP.search(scene.function.name.value) is not None
 
 
 def _could_be_elsewhere(create: Create, scene: Scene) -> bool:

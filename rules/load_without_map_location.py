@@ -130,4 +130,4 @@ _STATE = frozenset(
 #: Words for what is kept beside the state of a model, and holds numbers and texts.
 _BESIDE_STATE = frozenset("metadata meta vocab tokenizer stats statistics".split())
 #: Words for what holds numbers alone, and for what the program has in memory, which it may have written itself.
-_OTHERWISE = frozenset("group groups bytes buffer buf stream".split())
+_OTHERWISE = frozenset("group groups bytes buffer buf stream serialized".split())

@@ -899,3 +899,16 @@ def test_a_shape_is_on_the_host(shape: str, marked: str) -> None:
 
 def test_options_may_name_a_state() -> None:
     expect("import torch\ndef load(args):\n    return torch.load(args.model_path)  # <-\n", "DEV107")
+
+
+@pytest.mark.parametrize("name, marked", [("initialize_tokens", ""), ("init_hidden", "  # <-"), ("embed", "  # <-")])
+def test_what_a_function_sets_up_is_set_up_once(name: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        def {name}(encoders, loss: torch.Tensor):
+            for encoder in encoders:
+                encoder.weight = torch.randn(3).to(loss.device){marked}
+        """,
+        "DEV202",
+    )
