@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -110,9 +110,10 @@ def _instances(
     failures: list[tuple[cst.CSTNode | None, str]],
 ) -> list[Rule]:
     instances = []
+    usual = RuleContext(path, module, options.device_expression, options.min_torch)
     for rule in rules:
-        own = options.rule_options.get(rule.code, {})
-        context = RuleContext(path, module, options.device_expression, options.min_torch, own)
+        own = options.rule_options.get(rule.code)
+        context = replace(usual, options=own) if own else usual
         try:
             instances.append(rule(context))
         except Exception as error:
@@ -139,13 +140,20 @@ def _told(
     for event in events:
         kind = type(event)
         if kind not in listeners:
-            name = handler_name(kind)
-            listeners[kind] = [(rule, getattr(rule, name)) for rule in rules if hasattr(rule, name)]
+            named = ((rule, _handler_of(type(rule), kind)) for rule in rules)  # type: ignore[arg-type]
+            listeners[kind] = [(rule, getattr(rule, name)) for rule, name in named if name is not None]
         for rule, listener in listeners[kind]:
             tell(rule, partial(listener, event), event.node)
     for rule in rules:
         tell(rule, rule.finish, None)
     return reports
+
+
+@lru_cache(maxsize=4096)  # a few dozen rules and kinds of events, the same for each file
+def _handler_of(rule: type[Rule], event: type) -> str | None:
+    """The name of the method by which a rule listens to a kind of event, if it does."""
+    name = handler_name(event)
+    return name if hasattr(rule, name) else None
 
 
 def handler_name(event: type) -> str:
