@@ -572,3 +572,31 @@ def test_functions_of_numpy_that_ask_their_argument_are_silent(function: str) ->
             return np.{function}(model(x.to(device)))
         """
     assert not findings(code, "DEV106")
+
+
+def test_what_backward_runs_on_was_computed_from_a_prediction_and_a_target() -> None:
+    expect(
+        """
+        def train(model, loader, criterion, optimizer, scaler, device):
+            model.to(device)
+            for x, y in loader:
+                x = x.to(device)
+                out = model(x)
+                loss = criterion(out, y)  # <-
+                scaler.scale(loss).backward()
+                optimizer.step()
+        """,
+        CODE,
+    )
+
+
+def test_a_loss_that_takes_one_batch_may_move_it_itself() -> None:
+    code = """
+        def train(model, loader, optimizer, device):
+            model.to(device)
+            for batch in loader:
+                loss = model(batch)
+                loss.backward()
+                optimizer.step()
+        """
+    assert not findings(code, CODE)

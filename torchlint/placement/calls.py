@@ -26,7 +26,7 @@ from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted, words
 from torchlint.placement.timeline import on_accelerator
 from torchlint.placement.torch_functions.dispatch import torch_call
-from torchlint.placement.torch_functions.modules import module_forward
+from torchlint.placement.torch_functions.modules import module_forward, tensor_input
 from torchlint.placement.values import (
     UNKNOWN,
     Alternative,
@@ -313,6 +313,9 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
             mix(run, node, "forward", [perhaps, first])
         else:
             note_parameters(run, node, [perhaps, first])
+    if target.kind is Kind.UNKNOWN and (dotted(node.func) or "").rpartition(".")[2] in run.usage.losses:
+        # Backward runs on what it makes of a prediction and a target.
+        mix(run, node, "loss", [tensor_input(o) for o in arguments.positional[:2]])
     if _is_model(node.func):
         given = [*(o.value for o in arguments.all()), *(m.element or m for m in arguments.unpacked)]
         if any(on_accelerator(v) for v in given):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -247,10 +248,13 @@ def is_collated_tensor(name: str, value: Value, usage: Usage) -> bool:
 _RECURRENT = frozenset(f"torch.nn.{name}" for name in "RNN LSTM GRU RNNCell LSTMCell GRUCell".split())
 
 
-def goes_into_module(name: str, usage: Usage, held: Callable[[str], Value | None]) -> bool:
+def goes_into_module(
+    name: str, usage: Usage, held: Callable[[str], Value | None], losses: AbstractSet[str] = frozenset()
+) -> bool:
     """Whether `name` is the input of one of torch's own Modules or goes into a loss, and nothing refutes a tensor.
 
-    held: what a name that is called holds, if that is known.
+    held: what a name that is called holds, if that is known. losses: the last names of functions that compute what
+    backward runs on.
     """
     if name not in usage.call_arguments or name in usage.called or name in usage.unpacked:
         return False
@@ -263,6 +267,8 @@ def goes_into_module(name: str, usage: Usage, held: Callable[[str], Value | None
                 return True
             if position == 1 and module.name in _RECURRENT:
                 return True
+        if position == 1 and called.rpartition(".")[2] in losses and (module is None or module.kind is Kind.UNKNOWN):
+            return True
     return False
 
 

@@ -262,7 +262,7 @@ class Interpreter:
         if kind is None and not is_made_tensor(name, usage):
             if (value.places and given_as_tensor(name, usage)) or is_collated_tensor(name, value, usage):
                 kind = Kind.TENSOR
-        if goes_into_module(name, usage, lambda called: self.held(called, env)):
+        if goes_into_module(name, usage, lambda called: self.held(called, env), self.usage.losses):
             return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
         if kind is None:
             counts = given_as_number(name, usage) and not value.facts & {"computed", "grad", "perhaps"}

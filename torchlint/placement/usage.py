@@ -76,8 +76,8 @@ class Usage:
     through: names that go through what another name holds, and displays: through the names in a tuple or list that
     stands there; entries: names that go through the values of a mapping. spread: what mappings are passed to as
     `**name`. siblings: the names that are unpacked from one parameter,
-    by each of them. picked: the indices by which what a name holds was taken from a table. parameters: those of the
-    function.
+    by each of them. picked: the indices by which what a name holds was taken from a table. results: the functions
+    whose results names hold. parameters: those of the function.
     backward: a backward stands here outside every loop. trains: one stands here at all. moves: a `to` names a device.
     chooses: a call is told a device that may be any.
     self_assigned: attributes of
@@ -87,7 +87,7 @@ class Usage:
     __slots__ = (
         "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "chooses", "containers",
         "counters", "displays", "elements", "entries", "given", "indexed", "is_generator", "iterated", "loads",
-        "moves", "parameters", "picked", "self_assigned", "siblings", "spread", "through", "torch_arguments", "trains",
+        "moves", "parameters", "picked", "results", "self_assigned", "siblings", "spread", "through", "torch_arguments", "trains",
         "tuples", "unpacked",
     )  # fmt: skip
 
@@ -109,6 +109,7 @@ class Usage:
         self.entries: dict[str, str] = {}
         self.spread: defaultdict[str, set[str]] = defaultdict(set)
         self.picked: dict[str, str] = {}
+        self.results: dict[str, str] = {}
         self.siblings: dict[str, tuple[str, ...]] = {}
         self.parameters: frozenset[str] = frozenset()
         self.loads: defaultdict[str, int] = defaultdict(int)
@@ -127,7 +128,8 @@ class FileUsage:
     scopes: by id of the FunctionDef, 0 for the module. hot: ids of loops that hold a backward of their own, or call
     a function of the file that does. called_in_loops: the last names of functions called in loops.
     parts_loops: ids of loops over the parts of a model. named: the ids of the functions of each name.
-    small_loops: ids of loops over a few things at hand, such as the losses of one step.
+    small_loops: ids of loops over a few things at hand, such as the losses of one step. losses: the last names of
+    functions of several arguments whose results backward runs on.
     libraries: the packages that the file imports from.
     mentions: attributes that are read of anything. lengths: names by which sequences are packed, as they are.
     """
@@ -145,6 +147,7 @@ class FileUsage:
         self.sets_default_device = False
         self.star_imports = False
         self.libraries: set[str] = set()
+        self.losses: set[str] = set()
         self.mentions: set[str] = set()
         self.lengths: set[str] = set()
         self.named: defaultdict[str, list[int]] = defaultdict(list)
@@ -368,6 +371,7 @@ class FileUsage:
             if method == "backward" and positional and receiver is not None:
                 # A tensor's backward hardly ever takes a gradient: this is a framework's.
                 scope.attributes[receiver].add("backward()")
+            self._note_losses(node, func.value, scope)
             scope.trains = True
             if loop is None:
                 scope.backward = True
@@ -386,6 +390,12 @@ class FileUsage:
                 scope.attributes[receiver].add("size()")
             if method in ("size", "dim") and not node.args:
                 scope.attributes[receiver].add(method + "()")
+
+    def _note_losses(self, node: cst.Call, receiver: cst.BaseExpression, scope: Usage) -> None:
+        """Note what computed the values that a backward runs on: `loss.backward()`, `scaler.scale(loss).backward()`."""
+        given = [a.value for a in node.args if a.keyword is None]
+        given += [a.value for a in receiver.args] if type(receiver) is cst.Call else [receiver]
+        self.losses.update(scope.results[v.value] for v in given if type(v) is cst.Name and v.value in scope.results)
 
     def _for(self, node: cst.For, scope: Usage, loop: cst.CSTNode | None) -> None:
         source = words(node.iter).replace("enumerate(", "").split("(")[0].rsplit(".", 1)[-1]
@@ -451,6 +461,10 @@ class FileUsage:
                     scope.siblings.update(dict.fromkeys(names, names))
             elif type(target.target) is cst.Name and entry_of(node.value) in scope.elements:
                 scope.batch_parts.add(target.target.value)
+            if type(target.target) is cst.Name and type(node.value) is cst.Call:
+                function = dotted(node.value.func)
+                if function is not None and sum(a.keyword is None and not a.star for a in node.value.args) > 1:
+                    scope.results[target.target.value] = function.rpartition(".")[2]
             picked = _picked_by(node.value)
             if picked is not None and type(target.target) is cst.Name:
                 scope.picked[target.target.value] = picked

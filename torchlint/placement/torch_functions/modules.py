@@ -192,7 +192,7 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
     if name == "torch.nn.BCELoss":
         refused_by_autocast(run, name, node)
     if name in torch_api.LOSSES:
-        operands = [_tensor_input(o) for o in arguments.all()]
+        operands = [tensor_input(o) for o in arguments.all()]
         if name == "torch.nn.CTCLoss":  # reads targets and lengths on the host where they are there
             operands = operands[:1]
         if module.places:
@@ -203,11 +203,11 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
     known = name in torch_api.MODULES and bool(overloads)
     given = [_batch_input(o) for o in arguments.all() + spread(node, arguments)]
     if known and given:
-        given[0] = _tensor_input(given[0])
+        given[0] = tensor_input(given[0])
     elif arguments.positional:
         given[0] = _moved_input(given[0])
     if not known and arguments.positional and "wrapped" not in module.facts:
-        first = _tensor_input(arguments.positional[0])
+        first = tensor_input(arguments.positional[0])
         note_parameters(run, node, [Operand(node.func, module, "module"), first])
         _note_batch(run, node, module, first)
     operands = [o for o in given if o.value.kind in (Kind.TENSOR, Kind.SEQUENCE)]
@@ -288,7 +288,7 @@ def _batch_input(operand: Operand) -> Operand:
     """A part of a batch that a Module gets as the loader made it is a tensor, or as useless as one elsewhere."""
     value = operand.value
     if value.kind is Kind.UNKNOWN and value.on_host and value.facts & _BATCH:
-        return _tensor_input(operand)
+        return tensor_input(operand)
     return operand
 
 
@@ -296,11 +296,11 @@ def _moved_input(operand: Operand) -> Operand:
     """What was sent to a device and goes into a Module is a tensor, or holds some."""
     value = operand.value
     if value.kind is Kind.UNKNOWN and "fresh" in value.facts and all(p.place.is_named for p in value.places):
-        return _tensor_input(operand)
+        return tensor_input(operand)
     return operand
 
 
-def _tensor_input(operand: Operand) -> Operand:
+def tensor_input(operand: Operand) -> Operand:
     """What a Module of torch is called on is a tensor."""
     return Operand(operand.node, element_tensor(operand.value), operand.role)
 
