@@ -87,8 +87,8 @@ class Usage:
     __slots__ = (
         "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "chooses", "containers",
         "counters", "displays", "elements", "entries", "given", "indexed", "is_generator", "iterated", "loads",
-        "moves", "parameters", "picked", "results", "self_assigned", "siblings", "spread", "through", "torch_arguments", "trains",
-        "tuples", "unpacked",
+        "moves", "parameters", "picked", "results", "self_assigned", "siblings", "spread", "through", "torch_arguments",
+        "trains", "tuples", "unpacked",
     )  # fmt: skip
 
     def __init__(self) -> None:
