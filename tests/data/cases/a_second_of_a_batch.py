@@ -9,6 +9,6 @@ def fit(net, loader, loss_fn, optimizer, device):
         labels = data[1]
         labels.to(device)  # <- DEV101
         optimizer.zero_grad()
-        loss = loss_fn(net(inputs), labels)
+        loss = loss_fn(net(inputs), labels)  # <- DEV102
         loss.backward()
         optimizer.step()
