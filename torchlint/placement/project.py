@@ -28,7 +28,7 @@ LARGEST_DEFINITION = 600
 MOST_HOPS = 6
 #: Characters of source kept in memory, and of definitions kept as trees, which take two hundred times as much.
 MOST_SOURCE = 3_000_000
-MOST_PARSED = 500_000
+MOST_PARSED = 900_000
 #: A definition without any of these neither makes, moves nor waits for a tensor, and is not worth a parse.
 _PLACEMENT = re.compile(r"torch|\.to\(|\.cuda\(|\.cpu\(|\.item\(|device|[Tt]ensor|\bnn\.|Module|numpy\(|_like\(")
 #: Summaries of imported functions ask for those of functions that they import in turn, this deep.
