@@ -359,6 +359,8 @@ def test_a_tensor_that_follows_another_one_to_cuda_goes_to_the_current_device(te
         "y.to(x.device.type)",
         "torch.ones(3, device=x.device.type)",
         'torch.ones(3).to("cuda" if x.is_cuda else "cpu")',
+        'torch.ones(3).to("cpu" if not x.is_cuda else "cuda")',
+        'torch.ones(3, device=torch.device("cuda" if x.is_cuda else "cpu"))',
     ],
 )
 def test_the_type_of_a_device_is_the_current_one_of_its_sort(use: str) -> None:
@@ -372,13 +374,45 @@ def test_the_type_of_a_device_is_the_current_one_of_its_sort(use: str) -> None:
     )
 
 
-def test_the_type_of_a_device_is_what_autocast_wants() -> None:
+def test_the_type_of_a_device_is_the_current_one_of_its_sort_under_a_name_too() -> None:
     expect(
         """
         import torch
+        def work(x: torch.Tensor):
+            kind = "cuda" if x.is_cuda else "cpu"  # <-
+            return x + torch.ones(3, device=kind)
+        """,
+        CODE,
+    )
+
+
+TYPES = ["x.device.type", '"cuda" if x.is_cuda else "cpu"', '"cpu" if not x.is_cuda else "cuda"']
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_type_of_a_device_is_what_autocast_wants(kind: str) -> None:
+    expect(
+        f"""
+        import torch
         def work(model, x: torch.Tensor):
-            with torch.autocast(x.device.type, dtype=torch.bfloat16):
+            with torch.autocast({kind}, dtype=torch.bfloat16):
                 return model(x)
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_type_of_a_device_is_all_that_is_asked_of_a_generator(kind: str) -> None:
+    expect(
+        f"""
+        import torch
+        def noise(x: torch.Tensor, seed: int):
+            kind = {kind}
+            draws = torch.Generator({kind}).manual_seed(seed)
+            again = torch.Generator(device=kind).manual_seed(seed)
+            noise = torch.randn(x.shape, device=x.device, generator=draws)
+            return noise + torch.randn(x.shape, device=x.device, generator=again)
         """,
         CODE,
     )

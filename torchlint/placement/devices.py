@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
     from torchlint.placement.usage import Usage
 
+#: The fact of a choice that gives the type of a tensor's device: what is put there needs the index, too.
+TYPE_OF_TENSOR = "type of tensor"
 #: Device types of torch that name an accelerator (torch.device's own list).
 VENDORS = frozenset(["cuda", "mps", "xpu", "hpu", "npu", "mtia", "xla", "ipu", "privateuseone", "musa"])
 
@@ -74,13 +76,16 @@ def name_device(
         named = DeviceName(literal, run.scene, value.name.split(":")[0], what, api, receiver, literal=value.name)
         named.chosen = "formatted" in value.facts
         emit_device_name(run, named)
+    elif what == "literal" and api != "torch.Generator" and TYPE_OF_TENSOR in value.facts:
+        _note_type_of_tensor(run, value)
     elif (
         what == "literal"
         and "device type" in value.facts
-        and api != "torch.device"
+        and api not in ("torch.device", "torch.Generator")
         and type(node) is cst.Attribute
     ):
-        # The type of a device is the current one of its sort.
+        # The type of a device is the current one of its sort. Of a generator nothing but the type is asked
+        # (ATen/core/Generator.h, `check_generator`): it serves tensors of every index.
         device = words(node.value)
         run.emit(DeviceName(node, run.scene, "cuda", "beside", api, at_hand="" if "…" in device else device))
     elif type(node) is cst.Call and type(node.func) is cst.Attribute and not node.args:
@@ -134,15 +139,29 @@ def _note_own_module(run: Interpreter, named: DeviceName) -> None:
         named.at_hand = named.at_hand or f"next({itself}.parameters()).device"
 
 
-def note_type_of_tensor(run: Interpreter, node: cst.IfExp, literal: cst.CSTNode, text: str) -> None:
-    """`"cuda" if x.is_cuda else "cpu"` is the device of `x` without its index."""
-    if type(node.test) is cst.Attribute and node.test.attr.value == "is_cuda" and text == "cuda":
-        owner = dotted(node.test.value)
-        if owner is not None:
+def is_type_of_tensor(node: cst.IfExp, text: str) -> bool:
+    """Whether a choice is `"cuda" if x.is_cuda else "cpu"`, the device of `x` without its index."""
+    literal, tensor = _chosen_for_tensor(node)
+    return text == "cuda" and string(literal) == text and tensor is not None
+
+
+def _chosen_for_tensor(node: cst.IfExp) -> tuple[cst.BaseExpression, str | None]:
+    """What a choice gives where a tensor is on CUDA, and that tensor; None where no tensor is asked."""
+    literal, test = node.body, node.test
+    if type(test) is cst.UnaryOperation and type(test.operator) is cst.Not:
+        literal, test = node.orelse, test.expression
+    asked = type(test) is cst.Attribute and test.attr.value == "is_cuda"
+    return literal, dotted(test.value) if asked and type(test) is cst.Attribute else None
+
+
+def _note_type_of_tensor(run: Interpreter, value: Value) -> None:
+    """What is put on the current CUDA device because a tensor is on CUDA, which may be another one."""
+    for alternative in value.places:
+        if type(alternative.origin) is cst.IfExp:
+            literal, tensor = _chosen_for_tensor(alternative.origin)
+            at_hand = f"{tensor}.device"
             run.emit(
-                DeviceName(
-                    literal, run.scene, "cuda", "beside", "is_cuda", literal=text, at_hand=f"{owner}.device"
-                )
+                DeviceName(literal, run.scene, "cuda", "beside", "is_cuda", literal="cuda", at_hand=at_hand)
             )
 
 
@@ -222,7 +241,9 @@ _MOVING = frozenset(["to", "cuda", "cpu"])
 
 def note_available_type(run: Interpreter, node: cst.CSTNode, value: Value) -> None:
     """An autocast for what the machine has, where the code has the device at hand that is computed on."""
-    if value.kind is not Kind.DEVICE or value.tests != {"accelerator"} or "torch.device" in value.facts:
+    if value.kind is not Kind.DEVICE or value.tests != {"accelerator"}:
+        return
+    if value.facts & {"torch.device", TYPE_OF_TENSOR}:
         return
     at_hand = device_at_hand(run)
     if not at_hand or (at_hand == "device" and "device" not in run.frame.parameters):

@@ -9,7 +9,7 @@ from torchlint.placement.branches import choose, condition_of
 from torchlint.placement.classes import class_attribute, instance_attribute, saved_by_forward
 from torchlint.placement.comparisons import device_of
 from torchlint.placement.conditions import narrow, truth_test
-from torchlint.placement.devices import is_vendor, note_type_of_tensor
+from torchlint.placement.devices import TYPE_OF_TENSOR, is_type_of_tensor, is_vendor
 from torchlint.placement.displays import DEVICE_FAMILIES
 from torchlint.placement.events import DeviceName, GradUse
 from torchlint.placement.flags import as_flag
@@ -216,7 +216,6 @@ def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Valu
         return None
     vendor = next((t for t in texts if t.split(":")[0] in DEVICE_FAMILIES), "")
     if vendor and "cpu" in families and len(texts) == 2:
-        note_type_of_tensor(run, node, node.body, vendor)
         run.emit(
             DeviceName(
                 node, run.scene, vendor.split(":")[0], "choice", _decider(node.test, test), literal=vendor
@@ -226,6 +225,8 @@ def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Valu
         Alternative(Place(Where.NAMED, words(node) if "…" not in words(node) else "device"), None, node),
     )
     facts = yes.facts & no.facts & {"torch.device"} if yes.kind is no.kind else frozenset()
+    if len(texts) == 2 and "cpu" in families and is_type_of_tensor(node, vendor):
+        facts |= {TYPE_OF_TENSOR}
     return Value(Kind.DEVICE, places, facts=facts, tests=test.tests)
 
 

@@ -8,6 +8,7 @@ from torchlint.placement import torch_api
 from torchlint.placement.arguments import Arguments
 from torchlint.placement.comparisons import sort_of_device
 from torchlint.placement.devices import (
+    TYPE_OF_TENSOR,
     VENDORS,
     device_places,
     emit_device_name,
@@ -51,6 +52,7 @@ def _device(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, e
         return Value(
             Kind.DEVICE, (named_place(given.value.name, node),), facts=facts, tests=given.value.tests
         )
+    facts |= given.value.facts & {TYPE_OF_TENSOR}
     places = given.value.places if given.value.kind in (Kind.DEVICE, Kind.STRING) else ()
     if not places:
         places = (
