@@ -84,7 +84,7 @@ class UnregisteredModule(Rule):
             self._seen.update(_origins(attribute.value))
         elif attribute.how in ("assign", "append") and attribute.owner.is_module:  # type: ignore[attr-defined]
             key, node = (id(attribute.owner), attribute.name), attribute.value_node
-            alone = attribute.how == "assign" and type(node) is cst.List and len(node.elements) == 1
+            alone = attribute.how == "assign" and _holds_one(node)
             self._alone[key] = self._alone.get(key, True) and alone
             if _kept_modules(attribute.value) is not None:
                 self._found.setdefault((id(attribute.owner), attribute.name), attribute)
@@ -127,6 +127,14 @@ class UnregisteredModule(Rule):
         code = self.context.code(attribute.value_node)
         edit = NodeEdit(attribute.value_node, "replace", f"{wrapper}({code})")
         return NodeFix(f"wrap it in {wrapper}", Safety.UNSAFE, (edit,))
+
+
+def _holds_one(node: cst.BaseExpression | None) -> bool:
+    """Whether an expression is a list of a single thing, be it under a condition: `[x] if x else []`."""
+    if type(node) is cst.IfExp:
+        lists = [n for n in (node.body, node.orelse) if type(n) is not cst.List or n.elements]
+        return bool(lists) and all(type(n) is cst.Name and n.value == "None" or _holds_one(n) for n in lists)
+    return type(node) is cst.List and len(node.elements) == 1 and type(node.elements[0]) is cst.Element
 
 
 def _container(value: Value) -> str:

@@ -144,7 +144,7 @@ class Rule:
         return Report(
             rule=type(self),
             node=at if node is None else node,  # type: ignore[arg-type]
-            message=message,
+            message=_on_one_line(message),
             confidence=confidence,
             severity=severity or self.severity,
             notes=tuple(n for n in notes if n.node is not node),
@@ -152,6 +152,14 @@ class Rule:
             cause=cause,
             facts=facts or {},
         )
+
+
+def _on_one_line(message: str) -> str:
+    """A message that quotes code of several lines, without the breaks."""
+    if "\n" not in message:
+        return message
+    words = " ".join(message.split())
+    return words.replace("( ", "(").replace(" )", ")").replace("[ ", "[").replace(" ]", "]").replace(",)", ")")
 
 
 def confidence_of(certainty: Certainty) -> Confidence:

@@ -373,3 +373,15 @@ def test_the_fallback_counts_before_torch_is_imported(setting: str) -> None:
     assert len(findings(f"import os\nimport torchvision\ndef main():\n    {setting}\n", "DEV505")) == 1
     assert findings(f"import os\n{setting}\nimport torch\n", "DEV505") == ()
     assert findings(f"import os, torch\n{setting.replace(_VARIABLE, 'OTHER')}\n", "DEV505") == ()
+
+
+def test_a_message_quotes_code_of_several_lines_on_one() -> None:
+    code = """
+        import torch.distributed as dist
+        assert (
+            dist.is_initialized
+        ), "call init_process_group first"
+    """
+    (finding,) = findings(code, "DEV109")
+    assert finding.message == "`(dist.is_initialized)` is not called, and a function is always true"
+    assert ")()," in fixed(code, "DEV109")

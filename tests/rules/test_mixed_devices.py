@@ -824,3 +824,52 @@ def test_an_element_of_a_range_picks_one_row(indices: str, reported: bool) -> No
             return result
     """
     assert bool(findings(code, CODE)) is reported
+
+
+@pytest.mark.parametrize(
+    ("state", "reported"),
+    [
+        ("torch.as_tensor(best)", False),
+        ("torch.tensor(1.0)", False),
+        ("best.clone()", False),
+        ("torch.zeros(3)", True),
+        ("nn.Parameter(torch.zeros(3))", True),
+    ],
+)
+def test_a_module_whose_own_state_may_stay_is_not_said_to_be_on_the_host(state: str, reported: bool) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+        class Gain(nn.Module):
+            def __init__(self, model, best):
+                super().__init__()
+                self.model = model
+                self.{'best = ' + state if 'Parameter' in state else f'register_buffer("best", {state})'}
+            def forward(self, x):
+                return self.model(x) - self.best
+        def plot(gain, rows, device):
+            x = torch.tensor(rows).to(device)
+            return gain(x)
+        def show(model, rows, device):
+            best = max(rows)
+            gain = Gain(model, best)
+            return plot(gain, rows, device)
+    """
+    assert bool(findings(code, CODE)) is reported
+
+
+def test_the_elements_of_a_list_are_named_one_by_one() -> None:
+    code = """
+        import torch
+        def join(boxes, n: int, device):
+            boxes = boxes.to(device)
+            one = torch.arange(n).reshape(-1, 1)
+            return torch.cat([
+                one.float(),
+                boxes + 1.0,
+            ], dim=1)
+    """
+    messages = [f.message for f in findings(code, CODE)]
+    assert len(messages) == 1
+    assert "`boxes + 1.0`" in messages[0]
+    assert "torch.cat" not in messages[0] and "[" not in messages[0]

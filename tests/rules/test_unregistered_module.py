@@ -110,3 +110,21 @@ def test_a_list_that_grows_later_is_not() -> None:
 
 def test_a_list_that_nothing_reads_shows_something_else() -> None:
     assert not findings(net("self.shown = [nn.Linear(3, 3), nn.ReLU()]"), CODE)
+
+
+@pytest.mark.parametrize(
+    "given", ["[other] if other else []", "[] if other is None else [other]", "[other] if other else None"]
+)
+def test_a_module_alone_in_a_list_under_a_condition_is_hidden_as_well(given: str) -> None:
+    code = """
+        from torch import nn
+        class Tied(nn.Module):
+            def __init__(self, other: "Tied | None" = None):
+                super().__init__()
+                self.layer = nn.Linear(3, 3)
+                self.kept = GIVEN
+            def forward(self, x):
+                return self.kept[0](x) if self.kept else x
+        """
+    assert not findings(code.replace("GIVEN", given), CODE)
+    assert findings(code.replace("GIVEN", given.replace("[other]", "[other, other]")), CODE)

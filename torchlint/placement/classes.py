@@ -487,7 +487,7 @@ def holds_state(cls: Class, depth: int = 0) -> bool:
             value = known.attributes.get(name)
             if value is None:
                 continue
-            if value.kind is Kind.TENSOR:
+            if value.kind is Kind.TENSOR and not _joins_any(value):
                 return True
             if value.kind is Kind.MODULE:
                 if isinstance(value.ref, Class):
@@ -496,6 +496,14 @@ def holds_state(cls: Class, depth: int = 0) -> bool:
                 elif "state" in value.facts:
                     return True
     return False
+
+
+def _joins_any(value: Value) -> bool:
+    """Whether a registered tensor may stay where it is: it has a single element, or is no Parameter and nobody knows
+    where it was made (`torch.as_tensor(best)` of what the constructor is given)."""
+    if value.places:
+        return all(p.rank == 0 for p in value.places)
+    return "parameter" not in value.facts
 
 
 def _is_given_state(cls: Class) -> bool:

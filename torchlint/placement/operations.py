@@ -55,12 +55,21 @@ def tensor_operands(operands: Iterable[Operand]) -> list[Operand]:
             found.append(Operand(operand.node, value.but(kind=Kind.TENSOR, certainty=inferred), operand.role))
         elif value.kind is Kind.SEQUENCE:
             inner = value.items if value.items is not None else (value.element,) if value.element is not None else ()
+            nodes = _elements(operand.node, len(inner))
             found.extend(
                 tensor_operands(
-                    Operand(operand.node, item, operand.role) for item in inner if item is not value
+                    Operand(node, item, operand.role) for node, item in zip(nodes, inner) if item is not value
                 )
             )
     return found
+
+
+def _elements(node: cst.CSTNode, count: int) -> Sequence[cst.CSTNode]:
+    """The expressions of a list that stands where it is used, else its own, for each of its items."""
+    written = node.elements if isinstance(node, cst.List | cst.Tuple) else ()
+    if len(written) == count and all(type(e) is cst.Element for e in written):
+        return [e.value for e in written]
+    return [node] * count
 
 
 def mix(
