@@ -133,7 +133,7 @@ def _holds_one(node: cst.BaseExpression | None) -> bool:
     """Whether an expression is a list of a single thing, be it under a condition: `[x] if x else []`."""
     if type(node) is cst.IfExp:
         lists = [n for n in (node.body, node.orelse) if type(n) is not cst.List or n.elements]
-        return bool(lists) and all(type(n) is cst.Name and n.value == "None" or _holds_one(n) for n in lists)
+        return bool(lists) and all((type(n) is cst.Name and n.value == "None") or _holds_one(n) for n in lists)
     return type(node) is cst.List and len(node.elements) == 1 and type(node.elements[0]) is cst.Element
 
 
