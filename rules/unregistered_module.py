@@ -110,7 +110,8 @@ class UnregisteredModule(Rule):
             target = f"self.{attribute.name}"
             message = f"`{target}` is a plain {_container(attribute.value)} of Modules: `.to()`, `parameters()` and"
             message += " `state_dict()` do not see them"
-            notes = [] if kept.origin is None else [Note("origin", kept.origin, "the Module is built here")]
+            how = "given" if all(p.place.where is Where.OF_CALLER for p in kept.places) else "built"
+            notes = [] if kept.origin is None else [Note("origin", kept.origin, f"the Module is {how} here")]
             sure = Confidence.POSSIBLE if self._is_on_purpose(attribute) else Confidence.LIKELY
             yield self.finding(node, message, confidence=sure, notes=notes, fix=self._fix(attribute), cause=node)
 

@@ -128,3 +128,21 @@ def test_a_module_alone_in_a_list_under_a_condition_is_hidden_as_well(given: str
         """
     assert not findings(code.replace("GIVEN", given), CODE)
     assert findings(code.replace("GIVEN", given.replace("[other]", "[other, other]")), CODE)
+
+
+def test_a_module_that_the_constructor_is_given_is_not_said_to_be_built_there() -> None:
+    code = """
+        from torch import nn
+        class Part(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(3, 3)
+        class Parts(nn.Module):
+            def __init__(self, parts: list[Part]):
+                super().__init__()
+                self.parts = parts
+            def forward(self, x):
+                return [part(x) for part in self.parts]
+        """
+    (finding,) = findings(code, CODE)
+    assert [r.message for r in finding.related] == ["the Module is given here"]
