@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from checking import expect, findings, fixed, reported_lines
 
@@ -549,6 +551,26 @@ def test_an_accelerator_of_a_framework_is_named() -> None:
 )
 def test_what_is_imported_for_cuda_excuses_the_file(lines: str) -> None:
     expect(f"import torch\n{lines}\nx = torch.ones(3).cuda()\n", CODE)
+
+
+@pytest.mark.parametrize(
+    "file, package, reported",
+    [
+        ("apex/contrib/masks.py", "apex", []),
+        ("flash_attn/layers/rotary.py", "flash_attn", []),
+        ("colossalai/layers/rotary.py", "colossalai", [2]),  # kernels for others than CUDA, too
+        ("apex/contrib/masks.py", "apex/contrib", [2]),  # a folder of that name, not the package
+        ("examples/masks.py", "apex", [2]),  # beside the package
+    ],
+)
+def test_a_package_of_cuda_kernels_is_for_cuda_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, package: str, reported: list[int]
+) -> None:
+    (tmp_path / package).mkdir(parents=True)
+    (tmp_path / package / "__init__.py").touch()
+    monkeypatch.chdir(tmp_path)
+    code = "import torch\nx = torch.cuda.FloatTensor(3)\n"
+    assert reported_lines(code, CODE, path=file) == reported
 
 
 def test_what_is_imported_under_an_option_excuses_nothing() -> None:

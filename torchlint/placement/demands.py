@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import libcst as cst
@@ -16,6 +17,11 @@ _CUDA_LIBRARIES = frozenset(
     "triton cupy pycuda tensorrt torch_tensorrt torch2trt flash_attn apex amp_C transformer_engine nvidia pynvml spconv"
     " MinkowskiEngine causal_conv1d_cuda selective_scan_cuda deep_gemm cutlass nvdiffrast tinycudann cudnn vllm sglang"
     " bitsandbytes torchcomms colossalai deepspeed megatron horovod fairscale tensorrt_llm".split()
+)
+#: Those of them that are CUDA kernels through and through, so that their own files are for CUDA, too.
+_OF_KERNELS = frozenset(
+    "cupy pycuda tensorrt torch_tensorrt torch2trt flash_attn apex transformer_engine spconv MinkowskiEngine deep_gemm"
+    " nvdiffrast tinycudann".split()
 )
 _EXTENSIONS = ("torch.utils.cpp_extension", "numba.cuda")
 #: What of other libraries is for CUDA alone.
@@ -36,6 +42,15 @@ def note_import(run: Interpreter, node: cst.CSTNode, name: str) -> None:
     first, last = name.partition(".")[0], name.rpartition(".")[2]
     if first.endswith("_cuda") or first in _CUDA_LIBRARIES or last in _CUDA_CLASSES or name.startswith(_EXTENSIONS):
         run.emit(Demand(node, run.scene, "import"))
+
+
+def note_home(run: Interpreter) -> None:
+    """A file of a package of CUDA kernels needs CUDA as much as the files that import the package."""
+    folders = os.path.dirname(run.path).replace("\\", "/").split("/")
+    for depth, folder in enumerate(folders, 1):
+        if folder in _OF_KERNELS and os.path.isfile("/".join([*folders[:depth], "__init__.py"])):
+            run.emit(Demand(run.module, run.scene, "import"))
+            return
 
 
 #: What a text says that tells its readers to have a GPU.

@@ -18,6 +18,7 @@ from torchlint.placement import (  # noqa: F401  (they register what they handle
 )
 from torchlint.placement.classes import analyse
 from torchlint.placement.definitions import Function
+from torchlint.placement.demands import note_home
 from torchlint.placement.events import Event
 from torchlint.placement.functions import summarise
 from torchlint.placement.interpreter import Interpreter
@@ -61,6 +62,7 @@ def observe(module: cst.Module, path: str, project: Project | None = None) -> Ob
     if run.scene.is_test:
         # Hardly a rule speaks of tests, and what they import is the whole library.
         run.project = None
+    note_home(run)
     interpret(run)
     observe_protocols(run)
     if not run.torch_imported and _is_of_another_library(run):
