@@ -95,6 +95,8 @@ class DiscardedMove(Rule):
         else:
             message = f"`{source}.{move.api}()` returns a converted copy, and it is dropped: `{source}` stays as it is"
             fix = self._fix(move)
+            if _is_written(move.receiver) and move.dtype == "unknown":
+                confidence = Confidence.POSSIBLE  # the write is what counts; the type is rather the tensor's own
         report = self.finding(move, message, confidence=confidence, fix=fix, notes=self._origin(move, source))
         if "part" in move.value.facts and move.use is Use.DROPPED:
             self._parts.append((move, report))
@@ -136,6 +138,14 @@ class DiscardedMove(Rule):
 
 def _where(move: Move) -> tuple[object, tuple[cst.CSTNode, ...]]:
     return move.scene.function, tuple(move.scene.loops[-1:])
+
+
+def _is_written(receiver: cst.CSTNode) -> bool:
+    """Whether something is written in place: `x.add_(y)` keeps the type that `x` has."""
+    if type(receiver) is not cst.Call or type(receiver.func) is not cst.Attribute:
+        return False
+    name = receiver.func.attr.value
+    return name.endswith("_") and not name.endswith("__")
 
 
 def _is_move(call: cst.CSTNode) -> bool:

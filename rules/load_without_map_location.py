@@ -89,7 +89,9 @@ class LoadWithoutMapLocation(Rule):
             message = "without `map_location` the tensors go back to the device that they were saved from"
             # Where the code that saves brings its tensors to the CPU first, they come back to it.
             from_cpu = saved_from_cpu or (load.scene.host_program and bool(self._saved))
-            sure = Confidence.POSSIBLE if from_cpu else _confidence(load)
+            # A file that is shipped with the source was read on many machines before.
+            known = from_cpu or (load.shipped and not self._saved)
+            sure = Confidence.POSSIBLE if known else _confidence(load)
             yield self.finding(load, message, confidence=sure, fix=fix)
 
     def _is_from_host(self, save: Save) -> bool:

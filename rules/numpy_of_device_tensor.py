@@ -70,6 +70,8 @@ class NumpyOfDeviceTensor(Rule):
         # Gradients are where the training is.
         if (away.place.where is Where.OF_CALLER and "of grad" not in value.facts) or "assumed" in value.facts:
             sure = Confidence.POSSIBLE
+        elif "mixed" in value.facts:
+            sure = Confidence.POSSIBLE  # what made it raises already, and how that is mended decides where it is
         elif away.place.where in (Where.OF_MODULE, Where.OF_CALLER):
             sure = weakest(sure, Confidence.LIKELY)
         if event.scene.is_test or event.scene.role in ("data", "test"):

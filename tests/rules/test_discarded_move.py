@@ -728,3 +728,26 @@ def test_the_data_of_a_parameter_is_a_tensor_whatever_the_model() -> None:
         """,
         CODE,
     )
+
+
+@pytest.mark.parametrize(
+    "statement, expected",
+    [
+        ("x.add_(y).to(kind)", []),
+        ("x.data.add_(y).to(dtype=x.dtype)", []),
+        ("x.add_(y).half()", [CODE]),
+        ("x.add_(y).to(torch.float16)", [CODE]),
+        ("x.add_(y).to(y.device)", [CODE]),
+        ("x.add(y).to(kind)", [CODE]),
+        ("x.to(kind)", [CODE]),
+    ],
+)
+def test_a_write_in_place_that_is_brought_to_some_type_has_done_its_work(statement: str, expected: list[str]) -> None:
+    code = f"""
+        import torch
+        def merge(x: torch.Tensor, y: torch.Tensor):
+            kind = x.dtype
+            {statement}
+            return x
+        """
+    assert [f.code for f in findings(code, CODE)] == expected

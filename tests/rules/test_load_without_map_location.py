@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from torchlint.check import CheckOptions, check_source
 
 
@@ -61,3 +63,52 @@ def test_groups_of_options_hold_no_tensors_and_bytes_in_memory_are_the_programs_
     for read, expected in (("path", ["DEV107"]), ("param_group_path", []), ("state_bytes", [])):
         code = f"import torch\ndef load_optimizer(optimizer, {read}):\n    return torch.load({read})\n"
         assert [f.code for f in check_source(code.encode(), "model.py", options).findings] == expected
+
+
+@pytest.mark.parametrize(
+    "path, expected",
+    [
+        ("Path(__file__).resolve().parent / 'weights.pt'", []),
+        ("str(WEIGHTS)", []),
+        ("os.path.join(os.path.dirname(__file__), 'models', 'weights.pt')", []),
+        ("resources.files('scores') / 'weights.pt'", []),
+        ("os.path.join(os.path.dirname(__file__), name)", ["DEV107"]),
+        ("os.path.join(os.path.dirname(__file__), path)", ["DEV107"]),
+        ("ELSEWHERE / 'weights.pt'", ["DEV107"]),
+        ("'weights.pt'", ["DEV107"]),
+    ],
+)
+def test_a_fixed_file_beside_the_source_was_read_on_many_machines_before(path: str, expected: list[str]) -> None:
+    code = f"""
+import os
+from importlib import resources
+from pathlib import Path
+import torch
+
+HERE = Path(__file__).parent
+WEIGHTS = HERE / "models" / "weights.pt"
+ELSEWHERE = HERE / os.environ["RUN"]
+
+def build(model, name, path):
+    weights = torch.load({path})
+    model.load_state_dict(weights)
+"""
+    options = CheckOptions(frozenset({"DEV107"}))
+    assert [f.code for f in check_source(code.encode(), "model.py", options).findings] == expected
+
+
+def test_a_file_beside_the_source_that_the_program_writes_itself_is_none_that_it_was_shipped_with() -> None:
+    code = b"""
+import os
+import torch
+
+WEIGHTS = os.path.join(os.path.dirname(__file__), "weights.pt")
+
+def train(model):
+    torch.save(model.state_dict(), WEIGHTS)
+
+def resume(model):
+    model.load_state_dict(torch.load(WEIGHTS))
+"""
+    options = CheckOptions(frozenset({"DEV107"}))
+    assert [f.code for f in check_source(code, "model.py", options).findings] == ["DEV107"]

@@ -872,3 +872,18 @@ def test_the_elements_of_a_list_are_named_one_by_one() -> None:
     (finding,) = findings(code, CODE)
     assert "`boxes + 1.0`" in finding.message
     assert "[" not in finding.message
+
+
+@pytest.mark.parametrize(
+    "joined", ["torch.cat([mask, x])", "torch.stack((x, mask), dim=1)", "mask[x]", "mask[0:1, x]"]
+)
+def test_the_message_names_the_tensors_and_not_the_list_that_they_stand_in(joined: str) -> None:
+    code = f"""
+        import torch
+        def f(rows: torch.Tensor, device):
+            x = rows.to(device)
+            mask = torch.from_numpy(rows.cpu().numpy())
+            return {joined}
+        """
+    (found,) = findings(code, CODE)
+    assert "joins `x`, which is on `device`" in found.message

@@ -600,3 +600,36 @@ def test_a_loss_that_takes_one_batch_may_move_it_itself() -> None:
                 optimizer.step()
         """
     assert not findings(code, CODE)
+
+
+@pytest.mark.parametrize("asked", ["isinstance(x, torch.Tensor)", "isinstance(x, Tensor)", "torch.is_tensor(x)"])
+def test_a_helper_that_asks_for_tensors_leaves_those_it_gets_where_they_are(asked: str) -> None:
+    code = f"""
+        import torch
+        from torch import Tensor
+        def flat(x):
+            if not {asked}:
+                x = torch.tensor(x, dtype=torch.float32)
+            return x.flatten()
+        def join(device):
+            here = flat(torch.ones(3))
+            there = flat(torch.zeros(3, device=device))
+            return torch.cat([here, there])
+        """
+    found = findings(code, CODE)
+    assert [f.code for f in found] == [CODE]
+    both_there = code.replace("torch.ones(3)", "torch.ones(3, device=device)")
+    assert not findings(both_there, CODE)
+
+
+def test_a_helper_makes_tensors_of_numbers_on_the_cpu() -> None:
+    code = """
+        import torch
+        def flat(x):
+            if not isinstance(x, torch.Tensor):
+                x = torch.tensor(x, dtype=torch.float32)
+            return x.flatten()
+        def join(device):
+            return torch.cat([flat([1.0, 2.0]), torch.zeros(3, device=device)])
+        """
+    assert findings(code, CODE)

@@ -157,3 +157,17 @@ def test_numpy_squeezes_a_tensor_by_its_own_method() -> None:
             return np.sum(np.squeeze(scores.eq(1)).cpu().numpy())
         """
     assert not findings(code, CODE)
+
+
+@pytest.mark.parametrize("other, expected", [("torch.ones(3)", []), ("torch.ones(3, device=device)", [CODE])])
+def test_what_comes_of_an_operation_that_raises_is_nowhere(other: str, expected: list[str]) -> None:
+    code = f"""
+        import torch
+        def gather(rows, device):
+            kept = []
+            for row in rows:
+                kept.append(torch.cat([{other}, torch.zeros(3, device=device)]))
+            return torch.stack(kept).numpy()
+        """
+    assert [f.code for f in findings(code, CODE)] == expected
+    assert bool(findings(code, "DEV102")) is not bool(expected)

@@ -226,7 +226,7 @@ class Load(Event):
 
     mapped: whether map_location is given. what: what is read, as far as words go (the path's expression).
     into: what the result is bound to or passed to, in words. at_hand: an expression for a device that the code has.
-    numbers: what is read holds no tensors.
+    numbers: what is read holds no tensors. shipped: it is a file of a fixed name beside the source.
     """
 
     api: str
@@ -235,6 +235,7 @@ class Load(Event):
     at_hand: str = ""
     into: str = ""
     numbers: bool = False
+    shipped: bool = False
 
 
 @dataclass(slots=True)

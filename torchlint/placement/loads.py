@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TypeGuard
 
 import libcst as cst
 
 from torchlint.placement.events import Load
 from torchlint.placement.interpreter import Interpreter
-from torchlint.placement.syntax import dotted, words
+from torchlint.placement.syntax import descendants, dotted, words
 from torchlint.placement.values import Certainty, Kind, Value
 
 #: What a scheduler of the learning rate and a GradScaler keep are numbers (torch/optim/lr_scheduler.py,
@@ -19,6 +20,66 @@ _KEEPS_NUMBERS = re.compile(r"(?:sched(?:uler)?s?|scaler)$", re.IGNORECASE)
 def path_of(node: cst.CSTNode) -> str:
     """A path in words; of a sum, what it starts with."""
     return path_of(node.left) + "…" if type(node) is cst.BinaryOperation else words(node)
+
+
+#: How a program finds what is installed beside it.
+_ANCHORS = frozenset(["__file__", "pkg_resources", "resources"])
+#: What paths are put together with.
+_PATH_TOOLS = frozenset("os osp op path pathlib Path str open join dirname abspath realpath importlib files".split())
+
+
+def is_shipped(run: Interpreter, path: cst.CSTNode) -> bool:
+    """Whether a path names one fixed file beside the source: `Path(__file__).parent / "weights.pt"`."""
+    names = _read_from(run, path, 0)
+    return bool(names & _ANCHORS) and names <= _ANCHORS | _PATH_TOOLS
+
+
+def _read_from(run: Interpreter, node: cst.CSTNode, depth: int) -> set[str]:
+    """The names that an expression is made of, constants of the module and of the function replaced by theirs."""
+    found: set[str] = set()
+    for name in _names(node):
+        own = name in run.frame.parameters or bool(run.frame.usage.assigned.get(name))
+        if name in _ANCHORS or (name in _PATH_TOOLS and not own):
+            found.add(name)
+            continue
+        bound = _bound_to(run, name) if depth < _DEEPEST else None
+        found |= {f"variable {name}"} if bound is None else _read_from(run, bound, depth + 1)
+    return found
+
+
+def _names(node: cst.CSTNode) -> list[str]:
+    name = dotted(node) or ""
+    if re.match(r"os\.(?!path\b|fspath\b)", name):
+        return [name]  # the environment
+    if type(node) is cst.Attribute:
+        return _names(node.value)
+    if type(node) is cst.Arg:
+        return _names(node.value)
+    if type(node) is cst.Name:
+        return [node.value]
+    return [name for child in node.children for name in _names(child)]
+
+
+def _bound_to(run: Interpreter, name: str) -> cst.BaseExpression | None:
+    """What a name is bound to, if that is once in the function, or else once in the module."""
+    function = run.frame.function
+    if name in run.frame.parameters:
+        return None
+    for scope in (function.node.body if function is not None else None, run.module):
+        found = [a.value for a in descendants(scope) if _binds(a, name)] if scope is not None else []
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+def _binds(node: cst.CSTNode, name: str) -> TypeGuard[cst.Assign]:
+    if type(node) is not cst.Assign:
+        return False
+    return any(type(t.target) is cst.Name and t.target.value == name for t in node.targets)
+
+
+#: How many constants deep a path is followed.
+_DEEPEST = 4
 
 
 def note_loaded(run: Interpreter, node: cst.CSTNode, into: str) -> None:

@@ -92,10 +92,12 @@ def mix(
     tensors = tensor_operands(operands)
     for operand in tensors:
         read_pending(run, node, api, operand.value)
-    _judge(run, node, api, tensors, in_place, strict, within)
+    raises = _judge(run, node, api, tensors, in_place, strict, within)
     if len(tensors) < len(operands):
         note_owed(run, node, api, operands)
     result = _result(tensors, rank)
+    if raises:
+        result = result.but(facts=result.facts | {"mixed"})
     if run.scene.no_grad:
         result = without_graph(result)
     if any(p.place.is_named for p in result.places):
@@ -111,10 +113,11 @@ def _judge(
     in_place: bool,
     strict: bool,
     within: cst.CSTNode | None,
-) -> None:
+) -> bool:
+    """Report what is in different places; whether the operation surely raises where there is an accelerator."""
     if len(tensors) < 2 or run.scene.only_host:
-        return
-    mixed = False
+        return False
+    mixed = raises = False
     for position, accused in enumerate(tensors):
         for alternative in accused.value.places:
             if alternative.through is not None and alternative.place.where in (Where.OF_CALLER, Where.UNKNOWN):
@@ -130,10 +133,12 @@ def _judge(
             against = _witness(accused, alternative, tensors)
             if against is not None:
                 mixed = True
+                raises |= accused.value.on_host and all(p.place.is_named for p in against[0].value.places)
                 joined = Mix(node, run.scene, api, tuple(tensors), (accused, alternative), against, within=within)
                 run.emit(joined, alternative.origin)
     if not mixed:
         note_parameters(run, node, tensors)
+    return raises
 
 
 def _witness(
@@ -280,7 +285,7 @@ def _result(tensors: Sequence[Operand], rank: int | str | None) -> Value:
     for operand in tensors:
         value = operand.value
         certainty = min(certainty, value.certainty)
-        facts |= value.facts & {"grad", "filled", "element"}
+        facts |= value.facts & {"grad", "filled", "element", "mixed"}
         if value.kind is Kind.MODULE:
             facts |= {"grad"}
         for alternative in value.places:
@@ -457,6 +462,14 @@ def _picks_one(index: Value) -> bool:
     return bool(index.places) and all(p.rank == 0 for p in index.places) and "mask" not in index.facts
 
 
+def _index_nodes(node: cst.Subscript, count: int) -> list[cst.CSTNode]:
+    """The node of each of `count` indices; that of the whole subscript where they cannot be told apart."""
+    plain = [e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)]
+    if len(plain) == 1 and count > 1 and isinstance(plain[0], cst.Tuple):
+        plain = [e.value for e in plain[0].elements]
+    return list(plain) if len(plain) == count else [node] * count
+
+
 def check_index(run: Interpreter, node: cst.Subscript, base: Value, indices: Sequence[Value]) -> None:
     """An accelerator index on a host tensor raises; a host index on an accelerator tensor does not."""
     if not base.on_host or base.certainty is Certainty.GUESSED:
@@ -464,8 +477,11 @@ def check_index(run: Interpreter, node: cst.Subscript, base: Value, indices: Seq
     host = base.places[0]
     if host.rank == 0:
         return
-    note_owed(run, node, "index", [Operand(node.value, base), *(Operand(node, i, "index") for i in indices)])
-    for index in indices:
+    written = _index_nodes(node, len(indices))
+    note_owed(
+        run, node, "index", [Operand(node.value, base), *(Operand(n, i, "index") for n, i in zip(written, indices))]
+    )
+    for place, index in zip(written, indices):
         if index.kind is not Kind.TENSOR or index.certainty is Certainty.GUESSED:
             continue
         whole = "element" not in index.facts
@@ -474,6 +490,6 @@ def check_index(run: Interpreter, node: cst.Subscript, base: Value, indices: Seq
             if other.rank != 1 and not (whole and other.rank is None):
                 continue
             if not other.place.is_host and other.place.where is not Where.UNKNOWN and not host.excludes(other):
-                operands = (Operand(node.value, base), Operand(node, index, "index"))
+                operands = (Operand(node.value, base), Operand(place, index, "index"))
                 run.emit(Mix(node, run.scene, "index", operands, (operands[0], host), (operands[1], other)))
                 return

@@ -13,6 +13,7 @@ from torchlint.placement.values import (
     HOST,
     UNKNOWN,
     Alternative,
+    Certainty,
     Kind,
     Place,
     Value,
@@ -30,6 +31,10 @@ _IS_NONE = " Is None"
 #: What guards begin with that a call left open: whether they hold, the function alone could tell.
 _OPEN = "in call "
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
+#: A question whether a parameter is a tensor, as code writes it.
+_IS_TENSOR = re.compile(r"isinstance\((\w+), (?:(?:torch|th)\.)?Tensor\)\Z|(?:(?:torch|th)\.)?is_tensor\((\w+)\)\Z")
+#: Kinds that are no tensors, whatever else is known of them.
+_NO_TENSORS = frozenset([Kind.NUMBER, Kind.STRING, Kind.ARRAY, Kind.NONE, Kind.SEQUENCE, Kind.MAPPING, Kind.MODULE])
 
 
 def bind_arguments(
@@ -153,6 +158,9 @@ def truth_of(condition: str, bound: dict[str, Value]) -> bool | None:
     if condition.endswith(_IS_NONE):
         value = bound.get(condition[: -len(_IS_NONE)])
         return None if value is None or value.kind is Kind.UNKNOWN else value.kind is Kind.NONE
+    asked = _IS_TENSOR.match(condition)
+    if asked is not None:
+        return _is_tensor(bound.get(asked[1] or asked[2], UNKNOWN))
     if not _NAME.match(condition):
         return None
     value = bound.get(condition)
@@ -166,3 +174,9 @@ def truth_of(condition: str, bound: dict[str, Value]) -> bool | None:
 
 
 __all__ = ["bind_arguments", "is_open", "substitute", "truth_of"]
+
+
+def _is_tensor(value: Value) -> bool | None:
+    if value.certainty is Certainty.GUESSED or "optional" in value.facts:
+        return None
+    return True if value.kind is Kind.TENSOR else False if value.kind in _NO_TENSORS else None

@@ -19,7 +19,7 @@ from torchlint.placement.events import (
     Save,
 )
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.loads import path_of
+from torchlint.placement.loads import is_shipped, path_of
 from torchlint.placement.operations import emit_host_only
 from torchlint.placement.syncs import demand_host
 from torchlint.placement.syntax import words
@@ -47,7 +47,8 @@ def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     known = mapped is not None or arguments.may_have("map_location") or bool(arguments.starred)
     path = arguments.find("f", 0) or arguments.find("url", 0)
     what = path_of(path.node) if path is not None else ""
-    run.emit(Load(node, run.scene, name, known, what, device_at_hand(run)))
+    shipped = path is not None and is_shipped(run, path.node)
+    run.emit(Load(node, run.scene, name, known, what, device_at_hand(run), shipped=shipped))
     if mapped is not None:
         name_device(run, mapped.node, mapped.value, "literal", name)
         places = device_places(run, mapped, node)
