@@ -751,3 +751,31 @@ def test_a_write_in_place_that_is_brought_to_some_type_has_done_its_work(stateme
             return x
         """
     assert [f.code for f in findings(code, CODE)] == expected
+
+
+@pytest.mark.parametrize("use", ["x[~mask]", "x * mask", "x + 1 - mask"])
+def test_what_is_moved_and_computed_with_is_a_tensor(use: str) -> None:
+    expect(
+        f"""
+        import torch
+        def features(encoder, x, mask):
+            mask.to(torch.bool)  # <-
+            x = encoder(x)
+            return {use}
+        """,
+        CODE,
+    )
+
+
+def test_entries_of_a_batch_may_be_taken_apart_in_one_row() -> None:
+    expect(
+        """
+        def run(net, loader, device):
+            for sample in loader:
+                image, mask = sample["image"], sample["mask"]
+                image.to(device)  # <-
+                mask.to(device)  # <-
+                net(image, mask)
+        """,
+        CODE,
+    )

@@ -633,3 +633,19 @@ def test_a_helper_makes_tensors_of_numbers_on_the_cpu() -> None:
             return torch.cat([flat([1.0, 2.0]), torch.zeros(3, device=device)])
         """
     assert findings(code, CODE)
+
+
+def test_a_part_of_a_batch_that_a_tensor_is_compared_with_is_no_number() -> None:
+    expect(
+        """
+        def test(model, loader, device):
+            model = model.to(device)
+            hits = 0
+            for data, target in loader:
+                output = model(data.to(device))
+                pred = output.argmax(dim=1)
+                hits += pred.eq(target).sum().item()  # <-
+            return hits
+        """,
+        CODE,
+    )

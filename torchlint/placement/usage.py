@@ -75,9 +75,9 @@ class Usage:
     what loops go through, whole. given: names that calls get by position. tuples: names of batches that are unpacked.
     through: names that go through what another name holds, and displays: through the names in a tuple or list that
     stands there; entries: names that go through the values of a mapping. spread: what mappings are passed to as
-    `**name`. siblings: the names that are unpacked from one parameter,
-    by each of them. picked: the indices by which what a name holds was taken from a table. results: the functions
-    whose results names hold. parameters: those of the function.
+    `**name`. siblings: the names that are unpacked from one parameter, by each of them. computed: names with operators
+    beside them. picked: the indices by which what a name holds was taken from a table. results: the functions whose
+    results names hold. parameters: those of the function.
     backward: a backward stands here outside every loop. trains: one stands here at all. moves: a `to` names a device.
     chooses: a call is told a device that may be any.
     self_assigned: attributes of
@@ -85,8 +85,8 @@ class Usage:
     """
 
     __slots__ = (
-        "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "chooses", "containers",
-        "counters", "displays", "elements", "entries", "given", "indexed", "is_generator", "iterated", "loads",
+        "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "chooses", "computed",
+        "containers", "counters", "displays", "elements", "entries", "given", "indexed", "is_generator", "iterated", "loads",
         "moves", "parameters", "picked", "results", "self_assigned", "siblings", "spread", "through", "torch_arguments",
         "trains", "tuples", "unpacked",
     )  # fmt: skip
@@ -109,6 +109,7 @@ class Usage:
         self.entries: dict[str, str] = {}
         self.spread: defaultdict[str, set[str]] = defaultdict(set)
         self.picked: dict[str, str] = {}
+        self.computed: set[str] = set()
         self.results: dict[str, str] = {}
         self.siblings: dict[str, tuple[str, ...]] = {}
         self.parameters: frozenset[str] = frozenset()
@@ -459,8 +460,9 @@ class FileUsage:
                     scope.tuples.add(whole)
                 elif whole in scope.parameters:
                     scope.siblings.update(dict.fromkeys(names, names))
-            elif type(target.target) is cst.Name and entry_of(node.value) in scope.elements:
-                scope.batch_parts.add(target.target.value)
+            for name, value in _pairs_of(target.target, node.value):
+                if entry_of(value) in scope.elements:
+                    scope.batch_parts.add(name)
             if type(target.target) is cst.Name and type(node.value) is cst.Call:
                 function = dotted(node.value.func)
                 if function is not None and sum(a.keyword is None and not a.star for a in node.value.args) > 1:
@@ -512,9 +514,16 @@ class FileUsage:
         """A chain of operators leans to the left, and may have thousands of terms."""
         left: cst.BaseExpression = node
         while type(left) is cst.BinaryOperation:
+            _note_operand(left.right, scope)
             self._scan(left.right, scope, loop)
             left = left.left
+        _note_operand(left, scope)
         self._scan(left, scope, loop)
+
+    def _unary(self, node: cst.UnaryOperation, scope: Usage, loop: cst.CSTNode | None) -> None:
+        if type(node.operator) is not cst.Not:
+            _note_operand(node.expression, scope)
+        self._scan(node.expression, scope, loop)
 
     def _if(self, node: cst.If, scope: Usage, loop: cst.CSTNode | None) -> None:
         """An if with its elifs, of which there may be a thousand."""
@@ -548,6 +557,22 @@ def _is_dtype(arg: cst.Arg) -> bool:
     if arg.keyword is not None:
         return arg.keyword.value != "device"
     return _DTYPE.search(words(arg.value)) is not None
+
+
+def _pairs_of(target: cst.BaseExpression, value: cst.BaseExpression) -> list[tuple[str, cst.BaseExpression]]:
+    """The names that an assignment binds, each with what it gets, as far as both stand there."""
+    if type(target) is cst.Name:
+        return [(target.value, value)]
+    if type(target) is cst.Tuple and type(value) is cst.Tuple and len(target.elements) == len(value.elements):
+        pairs = zip(target.elements, value.elements)
+        return [(t.value.value, v.value) for t, v in pairs if type(t.value) is cst.Name]
+    return []
+
+
+def _note_operand(node: cst.BaseExpression, scope: Usage) -> None:
+    """Note a name that is computed with."""
+    if type(node) is cst.Name:
+        scope.computed.add(node.value)
 
 
 def _widens(element: cst.SubscriptElement) -> bool:
@@ -608,6 +633,7 @@ _READERS |= {
     cst.ImportFrom: FileUsage._import,
     cst.FunctionDef: FileUsage._function,
     cst.BinaryOperation: FileUsage._binary,
+    cst.UnaryOperation: FileUsage._unary,
     cst.If: FileUsage._if,
     cst.Attribute: FileUsage._attribute,
     cst.Call: FileUsage._call,

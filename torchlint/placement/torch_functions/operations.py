@@ -89,10 +89,16 @@ _NUMBERS_FIRST = frozenset(
 )
 
 
+#: The facts of what a loop over batches gives.
+_OF_BATCHES = frozenset({"taken", "collated"})
+
+
 def _surely_tensor(name: str, parameter: Parameter, operand: Operand) -> Operand:
     """An operand that is a tensor since this function takes nothing else there."""
     value = operand.value
-    if parameter.name not in _TENSORS_ONLY or name in _NUMBERS_FIRST:
+    if value.kind is Kind.UNKNOWN and value.facts & _OF_BATCHES and parameter.kind is torch_api.Kind.TENSOR:
+        pass  # a part of a batch is no number
+    elif parameter.name not in _TENSORS_ONLY or name in _NUMBERS_FIRST:
         return operand
     if value.kind is Kind.UNKNOWN and value.places and parameter.kind is torch_api.Kind.TENSOR:
         value = value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
