@@ -86,9 +86,9 @@ class Usage:
 
     __slots__ = (
         "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "chooses", "computed",
-        "containers", "counters", "displays", "elements", "entries", "given", "indexed", "is_generator", "iterated", "loads",
-        "moves", "parameters", "picked", "results", "self_assigned", "siblings", "spread", "through", "torch_arguments",
-        "trains", "tuples", "unpacked",
+        "containers", "counters", "displays", "elements", "entries", "given", "indexed", "is_generator", "iterated",
+        "loads", "moves", "parameters", "picked", "results", "self_assigned", "siblings", "spread", "through",
+        "torch_arguments", "trains", "tuples", "unpacked",
     )  # fmt: skip
 
     def __init__(self) -> None:
