@@ -6,13 +6,13 @@ from functools import lru_cache
 
 import libcst as cst
 
+from torchlint.placement.binding import bind
 from torchlint.placement.conditions import narrow, truth_test
 from torchlint.placement.devices import is_vendor
 from torchlint.placement.events import DeviceName
 from torchlint.placement.helpers import note_filter
 from torchlint.placement.interpreter import Env, Interpreter, expression
 from torchlint.placement.keys import round_of
-from torchlint.placement.statements import bind
 from torchlint.placement.syncs import emit_sync, spare
 from torchlint.placement.syntax import string
 from torchlint.placement.values import (

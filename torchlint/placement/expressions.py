@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from torchlint.placement.apis import api_value
+from torchlint.placement.binding import bind
 from torchlint.placement.branches import choose, condition_of
 from torchlint.placement.classes import class_attribute, instance_attribute, saved_by_forward
 from torchlint.placement.comparisons import device_of
@@ -16,7 +17,6 @@ from torchlint.placement.flags import as_flag
 from torchlint.placement.frameworks_bridge import framework_attribute
 from torchlint.placement.guards import tests_of
 from torchlint.placement.interpreter import Env, Interpreter, expression, negated
-from torchlint.placement.statements import bind
 from torchlint.placement.subscripts import handed_on, is_symbolic
 from torchlint.placement.syntax import dotted, string, words
 from torchlint.placement.values import (

@@ -8,6 +8,16 @@ from typing import Any
 
 import libcst as cst
 
+from torchlint.placement.hints import (
+    is_dtype,
+    is_given_gradient,
+    is_host_type,
+    is_lengths,
+    is_non_blocking,
+    pairs_of,
+    picked_by,
+    widens,
+)
 from torchlint.placement.loops import counts, is_small, note_batch, note_map, note_through
 from torchlint.placement.syntax import (
     assigned_names,
@@ -32,25 +42,37 @@ _PARTS_OF_A_MODEL = frozenset(
         "buffers",
     ]
 )
+
+
 #: Attributes that speak of devices, or of a framework that does.
 _OF_DEVICES = frozenset(
     "to cuda cpu device is_cuda xpu mps npu hpu get_device"
     " prepare Accelerator accelerator set_default_device set_default_tensor_type Fabric Trainer LightningModule".split()
 )
+
+
 #: Of these, what says no more than the type of a tensor.
 _OF_TYPES = frozenset(["type_as", "to"])
+
+
 #: Names of what moves models and batches by itself.
 _PLACING_FRAMEWORKS = frozenset(
     "Accelerator accelerator Fabric fabric Trainer LightningModule pl L lightning deepspeed colossalai Booster booster"
     " DDP DistributedDataParallel init_process_group build_model device devices gpu use_cuda".split()
 )
+
+
 #: Functions that training runs, by the names that frameworks call.
 _TRAINING = ("forward", "training_step", "loss", "compute_loss")
+
+
 #: What a function of another file is called that does one step of a training.
 _STEP_CALL = re.compile(
     r"^_?(?:train|training|fit|optimi[sz]e)_(?:step|batch|iter|iteration|one_step|one_batch|one_iter|minibatch)$"
     r"|^(?:train_on_batch|optimize_parameters|forward_backward|forward_backward_step)$"
 )
+
+
 #: Arguments of a tensor's methods that are tensors themselves, by position.
 TAKEN_BY_METHODS = {
     "gather": (1,), "scatter": (1,), "scatter_": (1,), "scatter_add": (1, 2), "scatter_add_": (1, 2),
@@ -58,6 +80,8 @@ TAKEN_BY_METHODS = {
     "masked_fill_": (0,), "masked_select": (0,), "masked_scatter_": (0, 1), "bmm": (0,), "expand_as": (0,),
     "view_as": (0,), "type_as": (0,),
 }  # fmt: skip
+
+
 #: Methods of so many things that the name alone does not say which one is called.
 _COMMON_NAMES = frozenset("update step run forward add call apply process fit append log write reset".split())
 
@@ -314,11 +338,11 @@ class FileUsage:
             root = root.value
         of_torch = type(root) is cst.Name and root.value in self.torch_names
         if name is not None and name.endswith(("set_default_device", "set_default_tensor_type")):
-            self.sets_default_device = self.sets_default_device or not _is_host_type(node)
+            self.sets_default_device = self.sets_default_device or not is_host_type(node)
         packs = name is not None and name.rpartition(".")[2] == "pack_padded_sequence"
         for position, arg in enumerate(node.args):
             value = arg.value
-            if packs and type(value) is cst.Name and _is_lengths(arg, position):
+            if packs and type(value) is cst.Name and is_lengths(arg, position):
                 self.lengths.add(value.value)
             if arg.keyword is not None and arg.keyword.value == "device":
                 scope.chooses = scope.chooses or type(value) in (cst.Name, cst.Attribute)
@@ -376,11 +400,11 @@ class FileUsage:
             scope.trains = True
             if loop is None:
                 scope.backward = True
-            elif not _is_given_gradient(node):
+            elif not is_given_gradient(node):
                 self._heat(loop)
-        if method == "cuda" or (method == "to" and any(not _is_dtype(a) for a in node.args)):
+        if method == "cuda" or (method == "to" and any(not is_dtype(a) for a in node.args)):
             scope.moves = True
-        if method == "cuda" and receiver is not None and any(_is_non_blocking(a) for a in node.args):
+        if method == "cuda" and receiver is not None and any(is_non_blocking(a) for a in node.args):
             scope.attributes[receiver].add("[copied]")
         if method in ("view", "reshape") and len(node.args) > 1 and integer(node.args[0].value) == -1:
             self._note_spread(func.value, scope)
@@ -460,21 +484,21 @@ class FileUsage:
                     scope.tuples.add(whole)
                 elif whole in scope.parameters:
                     scope.siblings.update(dict.fromkeys(names, names))
-            for name, value in _pairs_of(target.target, node.value):
+            for name, value in pairs_of(target.target, node.value):
                 if entry_of(value) in scope.elements:
                     scope.batch_parts.add(name)
             if type(target.target) is cst.Name and type(node.value) is cst.Call:
                 function = dotted(node.value.func)
                 if function is not None and sum(a.keyword is None and not a.star for a in node.value.args) > 1:
                     scope.results[target.target.value] = function.rpartition(".")[2]
-            picked = _picked_by(node.value)
+            picked = picked_by(node.value)
             if picked is not None and type(target.target) is cst.Name:
                 scope.picked[target.target.value] = picked
         self._scan(node.value, scope, loop)
 
     def _note_spread(self, node: cst.BaseExpression, scope: Usage) -> None:
         """What `table[index]` gave is laid out along a batch: the index holds one number an element of the batch."""
-        picked = scope.picked.get(node.value) if type(node) is cst.Name else _picked_by(node)
+        picked = scope.picked.get(node.value) if type(node) is cst.Name else picked_by(node)
         if picked is not None:
             scope.attributes[picked].add("[batch]")
 
@@ -500,7 +524,7 @@ class FileUsage:
                     scope.attributes[name].add("[tensor]")
                 elif len(node.slice) > 1:
                     scope.attributes[name].add("[,]")
-        if len(node.slice) > 1 and type(node.slice[0].slice) is cst.Slice and _widens(node.slice[1]):
+        if len(node.slice) > 1 and type(node.slice[0].slice) is cst.Slice and widens(node.slice[1]):
             self._note_spread(node.value, scope)
         self._below(node, scope, loop)
 
@@ -540,81 +564,10 @@ class FileUsage:
         self._below(node, scope, loop)
 
 
-def _is_given_gradient(call: cst.Call) -> bool:
-    """Whether a backward starts from a gradient of its own: it computes a Jacobian row by row, and trains nothing."""
-    return any(
-        (arg.keyword is not None and arg.keyword.value == "gradient")
-        or (arg.keyword is None and "grad" in words(arg.value).rsplit(".", 1)[-1].lower())
-        for arg in call.args
-    )
-
-
-_DTYPE = re.compile(r"dtype|(?:^|\.)(?:float|double|half|bfloat|int|uint|long|short|bool|complex|c?float)\d*$")
-
-
-def _is_dtype(arg: cst.Arg) -> bool:
-    """Whether an argument of `to` says nothing of a device."""
-    if arg.keyword is not None:
-        return arg.keyword.value != "device"
-    return _DTYPE.search(words(arg.value)) is not None
-
-
-def _pairs_of(target: cst.BaseExpression, value: cst.BaseExpression) -> list[tuple[str, cst.BaseExpression]]:
-    """The names that an assignment binds, each with what it gets, as far as both stand there."""
-    if type(target) is cst.Name:
-        return [(target.value, value)]
-    if type(target) is cst.Tuple and type(value) is cst.Tuple and len(target.elements) == len(value.elements):
-        pairs = zip(target.elements, value.elements)
-        return [(t.value.value, v.value) for t, v in pairs if type(t.value) is cst.Name]
-    return []
-
-
 def _note_operand(node: cst.BaseExpression, scope: Usage) -> None:
     """Note a name that is computed with."""
     if type(node) is cst.Name:
         scope.computed.add(node.value)
-
-
-def _widens(element: cst.SubscriptElement) -> bool:
-    return type(element.slice) is cst.Index and words(element.slice.value) in ("None", "np.newaxis")
-
-
-def _picked_by(node: cst.BaseExpression) -> str | None:
-    """The name in `table[name]`, at the bottom of a chain of methods and of functions of one argument."""
-    while True:
-        if type(node) is cst.Call:
-            if type(node.func) is cst.Attribute and not (len(node.args) == 1 and _has_subscript(node.args[0])):
-                node = node.func.value
-            elif len(node.args) == 1:
-                node = node.args[0].value
-            else:
-                return None
-        elif type(node) is cst.Subscript and len(node.slice) == 1 and type(node.slice[0].slice) is cst.Index:
-            index = node.slice[0].slice.value
-            return index.value if type(index) is cst.Name else None
-        else:
-            return None
-
-
-def _has_subscript(argument: cst.Arg) -> bool:
-    return type(argument.value) is cst.Subscript
-
-
-def _is_non_blocking(argument: cst.Arg) -> bool:
-    return argument.keyword is not None and argument.keyword.value == "non_blocking"
-
-
-def _is_lengths(arg: cst.Arg, position: int) -> bool:
-    """Whether an argument of `pack_padded_sequence` is the lengths."""
-    return position == 1 if arg.keyword is None else arg.keyword.value == "lengths"
-
-
-def _is_host_type(node: cst.Call) -> bool:
-    """Whether `set_default_tensor_type` is given a type of the CPU, which leaves new tensors on the host."""
-    if not node.args or not words(node.func).endswith("set_default_tensor_type"):
-        return False
-    text = words(node.args[0].value).strip("\"'")
-    return text.endswith("Tensor") and "." in text and "cuda" not in text
 
 
 class _Readers(dict[type, Any]):
@@ -626,6 +579,8 @@ class _Readers(dict[type, Any]):
 
 
 _READERS = _Readers()
+
+
 _READERS |= {
     cst.Name: FileUsage._name,
     cst.CompFor: FileUsage._clause,
