@@ -146,6 +146,31 @@ def test_a_comparison_that_may_hold_is_silent(test: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "test, reported",
+    [
+        ("type(x) == torch.Tensor", True),
+        ("type(x) is torch.Tensor", True),
+        ("type(x) in (torch.Tensor, torch.LongTensor)", True),
+        ("not type(x) != torch.Tensor", True),
+        ("type(x) != torch.Tensor", False),
+        ("type(x) in (torch.Tensor, Spec)", False),
+        ("type(y) == torch.Tensor", False),
+    ],
+)
+def test_what_is_of_the_type_of_a_tensor_is_one(test: str, reported: bool) -> None:
+    expect(
+        f"""
+        import torch
+        from specs import Spec
+        def work(x, y):
+            if {test}:
+                return x.device != torch.device("cuda"){"  # <-" if reported else ""}
+        """,
+        "DEV108",
+    )
+
+
 def test_a_class_of_arguments_with_a_backward_flag_is_no_tensor() -> None:
     expect(
         """

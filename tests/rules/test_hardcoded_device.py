@@ -91,6 +91,39 @@ def test_a_question_for_the_device_excuses(code: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "known", ["type(x) == torch.Tensor", "isinstance(x, torch.Tensor)", "type(x) in (torch.Tensor, torch.FloatTensor)"]
+)
+def test_a_comparison_that_always_holds_does_not_excuse(known: str) -> None:
+    expect(
+        f"""
+        import torch
+        def keep(x):
+            if {known}:
+                if x.device != torch.device("cuda"):  # <-
+                    x = x.to(torch.device("cuda"))  # <-
+            return x
+        """,
+        CODE,
+    )
+
+
+def test_a_comparison_of_types_excuses() -> None:
+    expect(
+        """
+        import torch
+        def keep(x, device):
+            if type(x) == torch.Tensor:
+                if x.device.type != "cpu":
+                    x = x.to(torch.device("cuda"))
+            if device != torch.device("cpu"):
+                x = x.cuda()
+            return x
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(
     "test",
     [
         "args.cuda",

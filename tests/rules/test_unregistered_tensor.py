@@ -46,6 +46,12 @@ def test_a_plain_tensor_attribute_that_meets_what_moves(made: str, used: str) ->
     expect(module(f"self.t = {made}  # <-", used), CODE)
 
 
+def test_the_index_that_a_plain_tensor_meets_is_named() -> None:
+    used = "i = torch.randint(0, 3, (3,), device=self.net.weight.device)\nreturn x * self.t[i].to(x.device)"
+    (finding,) = findings(module("self.t = torch.ones(3)", used), CODE)
+    assert "it joins `i`, which is wherever the module is" in finding.message
+
+
 def test_what_a_list_or_a_dict_keeps_is_left_behind_too() -> None:
     expect(module("self.t = [torch.ones(3), torch.zeros(3)]  # <-", "return x * self.t[0]"), CODE)
     expect(module("self.t = {'a': torch.ones(3)}  # <-", "return x * self.t['a']"), CODE)

@@ -7,7 +7,7 @@ from typing import Any
 import libcst as cst
 
 from torchlint.placement.branches import condition_of
-from torchlint.placement.comparisons import compare_devices, mark_compared, note_uncalled
+from torchlint.placement.comparisons import are_never_equal, compare_devices, mark_compared, note_uncalled
 from torchlint.placement.conditions import narrow
 from torchlint.placement.displays import DEVICE_FAMILIES
 from torchlint.placement.events import Operand
@@ -252,6 +252,8 @@ def _comparison_tests(
             if text.kind is Kind.STRING and text.name and _names_device(text.name):
                 tests.add("accelerator")
     denied = any(o in (cst.NotEqual, cst.IsNot, cst.NotIn) for o in operators)
+    if denied and len(values) == 2 and are_never_equal(*values):
+        tests.discard("accelerator")  # it holds everywhere, and so asks for nothing
     if "accelerator" in tests and denied is not any(map(_is_cpu, values)):
         tests.discard("accelerator")
         tests.add("no-accelerator")

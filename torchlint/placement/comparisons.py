@@ -37,9 +37,14 @@ def compare_devices(
     elif operator in _EQUAL and "text of tensor's device" in left.facts | right.facts:
         if {left.name, right.name} & VENDORS:
             run.emit(Compare(node, run.scene, "text == unindexed", left, right))
-    elif operator in _EQUAL and {"of tensor", "unindexed"} <= left.facts | right.facts:
-        if not {"of tensor", "unindexed"} & left.facts & right.facts:
-            run.emit(Compare(node, run.scene, "tensor's device == unindexed", left, right))
+    elif operator in _EQUAL and are_never_equal(left, right):
+        run.emit(Compare(node, run.scene, "tensor's device == unindexed", left, right))
+
+
+def are_never_equal(left: Value, right: Value) -> bool:
+    """Whether one is a tensor's device, which has a number on an accelerator, and the other one without."""
+    sorts = {"of tensor", "unindexed"}
+    return sorts <= left.facts | right.facts and not sorts & left.facts & right.facts
 
 
 def _are_devices(value: Value) -> bool:

@@ -36,6 +36,7 @@ def narrow(run: Interpreter, test: cst.BaseExpression, taken: Env, skipped: Env)
         _narrow_by_call(run, test, taken, skipped)  # type: ignore[arg-type]
     elif kind is cst.Comparison:
         _narrow_by_none(run, test, taken, skipped)  # type: ignore[arg-type]
+        _narrow_by_type(run, test, taken, skipped)  # type: ignore[arg-type]
 
 
 def _narrow_by_call(run: Interpreter, test: cst.Call, taken: Env, skipped: Env) -> None:
@@ -50,27 +51,46 @@ def _narrow_by_call(run: Interpreter, test: cst.Call, taken: Env, skipped: Env) 
     if function == "is_tensor":
         _split(name, value, Kind.TENSOR, taken, skipped)
     elif len(test.args) > 1:
-        types = test.args[1].value
-        listed = [e.value for e in types.elements] if type(types) is cst.Tuple else [types]
-        named = [(dotted(t) or "").rsplit(".", 1)[-1] for t in listed]
-        if all(n.endswith(_TENSOR_TYPES) or n == "Parameter" for n in named):
-            _split(name, value, Kind.TENSOR, taken, skipped)
-        elif all(n.endswith("Module") or n in ("DataParallel", "DistributedDataParallel") for n in named):
-            _split(name, value, Kind.MODULE, taken, skipped)
-        elif all(n in ("int", "float", "bool") for n in named):
-            taken[name] = Value(Kind.NUMBER)
-        elif all(n == "str" for n in named):
-            taken[name] = Value(Kind.STRING)
-        elif all(n in ("dict", "Mapping", "OrderedDict") for n in named):
-            taken[name] = Value(Kind.MAPPING, element=value.element or Value(Kind.UNKNOWN, value.places))
-        elif all(n in ("list", "tuple", "Sequence", "Iterable") for n in named):
-            taken[name] = Value(
-                Kind.SEQUENCE, element=value.element or Value(Kind.UNKNOWN, value.places), items=value.items
-            )
-        elif all(n == "ndarray" for n in named):
-            taken[name] = Value(Kind.ARRAY)
-        elif all(n for n in named) and value.kind is Kind.UNKNOWN:
-            taken[name] = Value(Kind.OBJECT)
+        _split_by_types(name, value, test.args[1].value, taken, skipped)
+
+
+def _narrow_by_type(run: Interpreter, test: cst.Comparison, taken: Env, skipped: Env) -> None:
+    """`type(x) == torch.Tensor`, `type(x) in (list, tuple)`; what is of another type may be of a subclass."""
+    asking = test.left
+    if type(asking) is not cst.Call or dotted(asking.func) != "type" or len(asking.args) != 1:
+        return
+    name = key_of(asking.args[0].value)
+    if name is None or len(test.comparisons) != 1:
+        return
+    operator, types = type(test.comparisons[0].operator), test.comparisons[0].comparator
+    if operator in (cst.NotEqual, cst.IsNot, cst.NotIn):
+        taken, skipped = skipped, taken
+    value = run.lookup(name, taken) or run.evaluate(asking.args[0].value, taken)
+    nowhere: Env = {}
+    _split_by_types(name, value, types, taken, nowhere)
+
+
+def _split_by_types(name: str, value: Value, types: cst.BaseExpression, taken: Env, skipped: Env) -> None:
+    listed = [e.value for e in types.elements] if type(types) is cst.Tuple else [types]
+    named = [(dotted(t) or "").rsplit(".", 1)[-1] for t in listed]
+    if all(n.endswith(_TENSOR_TYPES) or n == "Parameter" for n in named):
+        _split(name, value, Kind.TENSOR, taken, skipped)
+    elif all(n.endswith("Module") or n in ("DataParallel", "DistributedDataParallel") for n in named):
+        _split(name, value, Kind.MODULE, taken, skipped)
+    elif all(n in ("int", "float", "bool") for n in named):
+        taken[name] = Value(Kind.NUMBER)
+    elif all(n == "str" for n in named):
+        taken[name] = Value(Kind.STRING)
+    elif all(n in ("dict", "Mapping", "OrderedDict") for n in named):
+        taken[name] = Value(Kind.MAPPING, element=value.element or Value(Kind.UNKNOWN, value.places))
+    elif all(n in ("list", "tuple", "Sequence", "Iterable") for n in named):
+        taken[name] = Value(
+            Kind.SEQUENCE, element=value.element or Value(Kind.UNKNOWN, value.places), items=value.items
+        )
+    elif all(n == "ndarray" for n in named):
+        taken[name] = Value(Kind.ARRAY)
+    elif all(n for n in named) and value.kind is Kind.UNKNOWN:
+        taken[name] = Value(Kind.OBJECT)
 
 
 def _split(name: str, value: Value, kind: Kind, taken: Env, skipped: Env) -> None:

@@ -388,7 +388,8 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
         text = string(target.slice[0].slice.value)
         if text is not None:
             run.emit(EnvironmentEvent(target, run.scene, text, run.torch_imported))
-    indices = [run.evaluate(e.slice.value, env) for e in target.slice if type(e.slice) is cst.Index]
+    plain = [e.slice.value for e in target.slice if type(e.slice) is cst.Index]
+    indices = [Operand(i, run.evaluate(i, env), "index") for i in plain]
     name = dotted(target.value)
     if name is not None:
         for known in [k for k in env if k.startswith(f"{name}[")]:
@@ -403,7 +404,8 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
         run.frame.function.changes |= "made" not in base.facts
     if name is None or base.kind not in (Kind.MAPPING, Kind.SEQUENCE, Kind.UNKNOWN):
         return
-    key = indices[0].name if len(indices) == 1 and indices[0].kind is Kind.STRING else None
+    index = indices[0].value if len(indices) == 1 else UNKNOWN
+    key = index.name if index.kind is Kind.STRING else None
     if base.kind is Kind.UNKNOWN and key is None:
         return
     keys = dict(base.keys or {})
@@ -441,8 +443,10 @@ def _assign_in_dict(run: Interpreter, target: cst.Subscript, value: Value) -> No
     run.emit(Attribute(target, run.scene, owner, key or "", value, "dict"))
 
 
-def _write_slice(run: Interpreter, target: cst.Subscript, base: Value, indices: Sequence[Value], value: Value) -> None:
-    masks = [i for i in indices if i.kind is Kind.TENSOR and not _picks_one(i)]
+def _write_slice(
+    run: Interpreter, target: cst.Subscript, base: Value, indices: Sequence[Operand], value: Value
+) -> None:
+    masks = [i for i in indices if i.value.kind is Kind.TENSOR and not _picks_one(i.value)]
     if masks:
         check_index(run, target, base, masks)
     if value.kind is not Kind.TENSOR:
@@ -462,26 +466,16 @@ def _picks_one(index: Value) -> bool:
     return bool(index.places) and all(p.rank == 0 for p in index.places) and "mask" not in index.facts
 
 
-def _index_nodes(node: cst.Subscript, count: int) -> list[cst.CSTNode]:
-    """The node of each of `count` indices; that of the whole subscript where they cannot be told apart."""
-    plain = [e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)]
-    if len(plain) == 1 and count > 1 and isinstance(plain[0], cst.Tuple):
-        plain = [e.value for e in plain[0].elements]
-    return list(plain) if len(plain) == count else [node] * count
-
-
-def check_index(run: Interpreter, node: cst.Subscript, base: Value, indices: Sequence[Value]) -> None:
+def check_index(run: Interpreter, node: cst.Subscript, base: Value, indices: Sequence[Operand]) -> None:
     """An accelerator index on a host tensor raises; a host index on an accelerator tensor does not."""
     if not base.on_host or base.certainty is Certainty.GUESSED:
         return
     host = base.places[0]
     if host.rank == 0:
         return
-    written = _index_nodes(node, len(indices))
-    note_owed(
-        run, node, "index", [Operand(node.value, base), *(Operand(n, i, "index") for n, i in zip(written, indices))]
-    )
-    for place, index in zip(written, indices):
+    note_owed(run, node, "index", [Operand(node.value, base), *indices])
+    for operand in indices:
+        index = operand.value
         if index.kind is not Kind.TENSOR or index.certainty is Certainty.GUESSED:
             continue
         whole = "element" not in index.facts
@@ -490,6 +484,6 @@ def check_index(run: Interpreter, node: cst.Subscript, base: Value, indices: Seq
             if other.rank != 1 and not (whole and other.rank is None):
                 continue
             if not other.place.is_host and other.place.where is not Where.UNKNOWN and not host.excludes(other):
-                operands = (Operand(node.value, base), Operand(place, index, "index"))
+                operands = (Operand(node.value, base), operand)
                 run.emit(Mix(node, run.scene, "index", operands, (operands[0], host), (operands[1], other)))
                 return

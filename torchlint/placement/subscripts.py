@@ -6,6 +6,7 @@ from typing import Any
 
 import libcst as cst
 
+from torchlint.placement.events import Operand
 from torchlint.placement.flags import as_flag
 from torchlint.placement.interpreter import Env, Interpreter, expression, key_of
 from torchlint.placement.operations import check_index
@@ -131,7 +132,7 @@ def _index_tensor(
     indices = [_as_batch(run, index, value, base) for index, value in zip(plain, indices)]
     tensors = [i for i in indices if i.kind is Kind.TENSOR]
     if tensors or any(i.kind is Kind.UNKNOWN for i in indices):
-        check_index(run, node, base, indices)
+        check_index(run, node, base, [Operand(i, v, "index") for i, v in zip(plain, indices)])
     if tensors:
         for index, value in zip(plain, indices):
             if value.kind is Kind.TENSOR and ("mask" in value.facts or type(index) is cst.Comparison):
