@@ -22,8 +22,8 @@ class HardcodedDevice(DeviceNames):
         a device is asked for, which both lose the index; `x.get_device()`, which is -1 on the CPU; a default
         `device="cuda"` of a function that is given a tensor to compute with; `x.cuda()` in a method of a Module
         wherever CUDA is available. All of a file are one finding. Silent: tests, files that need CUDA as a whole
-        (they import Triton, raise without CUDA, or run on NCCL), and functions and files that say so in their
-        name.
+        (they import Triton or belong to a package of CUDA kernels, raise without CUDA, or run on NCCL), and
+        functions and files that say so in their name. A generator and an autocast take a type.
 
     Why it matters
         The code fails on every machine without that vendor's device, and moves what it is given to the first
