@@ -139,8 +139,8 @@ class CreateThenMove(Rule):
 
 
 def _computes(scene: Scene) -> bool:
-    """Whether this is a method by which a Module computes."""
-    return scene.role == "function" and bool(getattr(scene.owner, "is_module", False))
+    """Whether this is a method by which a Module computes when it is called."""
+    return scene.role == "function" and scene.reached and bool(getattr(scene.owner, "is_module", False))
 
 
 def _sets_up(scene: Scene) -> bool:

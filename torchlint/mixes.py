@@ -30,6 +30,10 @@ _TAKES_DEVICE = frozenset(
 )
 
 
+#: What asks whether code is traced or exported rather than run.
+_TRACING = re.compile(r"is_tracing|is_scripting|in_onnx_export|fx_proxy|is_compiling|is_exporting|_dynamo")
+
+
 def is_hot(scene: Scene) -> bool:
     """Whether code runs once a batch beside the accelerator's work."""
     return scene.hot or (scene.role in COMPUTING and (scene.role != "step" or scene.stepwise))
@@ -63,6 +67,8 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
     if scene.role == "init" and other.place.where is Where.OF_MODULE:
         return None  # nobody can have moved it yet
     sure = weakest(confidence_of(accused.value.certainty), confidence_of(witness.value.certainty))
+    if any(truth and _TRACING.search(condition) for condition, truth in scene.conditions):
+        return Confidence.POSSIBLE  # a graph is traced, and its values have no place
     if "assumed" in witness.value.facts or is_open(host):
         return Confidence.POSSIBLE
     in_module = getattr(scene.owner, "is_module", False)

@@ -180,6 +180,22 @@ def test_a_buffer_whose_pieces_are_copied_into_stays_on_the_host() -> None:
             def noise(self, x):
                 found = torch.empty(10, 3)  # <-
                 return found.to(x.device)
+            def forward(self, x):
+                return self.neighbours(x) + self.noise(x)
         """,
         CODE,
     )
+
+
+def test_a_method_that_no_forward_reaches_may_run_once() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def attention_map(self, x):
+                found = torch.ones(10, 3)
+                return found.to(x.device)
+            def forward(self, x):
+                return x
+        """
+    assert not findings(code, CODE)

@@ -649,3 +649,34 @@ def test_a_part_of_a_batch_that_a_tensor_is_compared_with_is_no_number() -> None
         """,
         CODE,
     )
+
+
+def test_a_branch_that_is_traced_has_no_devices() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Shift(nn.Module):
+            def forward(self, ids: torch.Tensor):
+                if {test}:
+                    return torch.cat([torch.zeros(1, 1), ids])
+                return ids
+        """
+    assert not _placed(code.format(test="is_torch_fx_proxy(ids)"))
+    assert _placed(code.format(test="ids.ndim > 1"))
+
+
+def test_the_legacy_constructor_gives_a_tensor_back_as_it_is() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Scale(nn.Module):
+            def forward(self, x: torch.Tensor):
+                return torch.Tensor({given}) * x
+        """
+    assert not _placed(code.format(given="x + 1"))
+    assert _placed(code.format(given="[1.0, 2.0]"))
+
+
+def _placed(code: str) -> bool:
+    """Whether a CPU tensor is reported, by either of the rules that may."""
+    return bool(findings(code, "DEV102") or findings(code, "DEV201"))

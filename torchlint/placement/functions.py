@@ -220,6 +220,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
         is_test=scene.is_test or (function.owner is not None and function.owner.is_test),
         device_aware=_is_device_aware(run, function),
         offered=role == "function" and function.owner is None and not function.outer and run.offers,
+        reached=role == "function" and run.usage.is_trained(node),
     )
     if function.moment is not None:
         around = function.moment[0]

@@ -31,7 +31,8 @@ class Scene(NamedTuple):
         default_device: the code set one.
     device_aware: the function reads or chooses devices, or code that trains reaches it, so that it is written for
         tensors on any device. offered: a plain function of a file that only defines what others call, and that
-        reads no data of the host: whoever has tensors calls it. host_only: the file trains and never speaks of a
+        reads no data of the host: whoever has tensors calls it. reached: code that trains, or a forward, in the file
+        calls the function. host_only: the file trains and never speaks of a
         device. host_program: it does, and is a program, so that all of it runs on the CPU. converts: the file's
         name says that it converts checkpoints.
     caught: inside a `try` whose handlers go on. expects_error: what stands here is there to fail (`with
@@ -54,6 +55,7 @@ class Scene(NamedTuple):
     is_test: bool = False
     device_aware: bool = False
     offered: bool = False
+    reached: bool = False
     host_only: bool = False
     host_program: bool = False
     converts: bool = False

@@ -66,7 +66,10 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
     elif arguments.may_have("device") or arguments.find("out") is not None:
         out = arguments.value("out")
         places, why = (out.places if out is not None else ()), "unknown"
-    elif data is not None and data.kind is Kind.TENSOR and name not in torch_api.IGNORES_DEFAULT_DEVICE:
+    elif data is not None and data.kind is Kind.TENSOR and (
+        name not in torch_api.IGNORES_DEFAULT_DEVICE or name == "torch.Tensor"
+    ):
+        # torch.Tensor(tensor) is an alias (base_tensor_ctor in torch/csrc/utils/tensor_new.cpp).
         places, why = with_rank(data.places, rank), "template"
     elif data is not None and data.kind is Kind.UNKNOWN and name in ("torch.as_tensor", "torch.asarray"):
         # A tensor stays where it is, anything else goes to the host.
