@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Build, Load, Move, Save
-from torchlint.placement.values import Kind
 from torchlint.rule import NodeEdit, NodeFix, Probe, Report, Rule, RuleContext
 
 
@@ -56,14 +55,11 @@ class LoadWithoutMapLocation(Rule):
         self._saved: list[Save] = []
         self._unmapped: list[Load] = []
         self._brings_to_host: set[object] = set()
-        self._needs_accelerator: set[object] = set()
         self._offloads = False
 
     def on_move(self, move: Move) -> None:
         if move.target and all(p.place.is_host for p in move.target):
             self._brings_to_host.add(move.scene.function)
-        if move.value.kind is Kind.MODULE and _is_fixed(move) and not move.scene.asks_for_accelerator:
-            self._needs_accelerator.add(move.scene.function)
 
     def on_build(self, build: Build) -> None:
         self._offloads |= build.what == "offloaded state"
@@ -95,19 +91,12 @@ class LoadWithoutMapLocation(Rule):
             from_cpu = saved_from_cpu or (load.scene.host_program and bool(self._saved))
             # A file that is shipped with the source was read on many machines before.
             known = from_cpu or (load.shipped and not self._saved)
-            # Where a model goes to an accelerator in any case, DEV501 says what there is to say.
-            known = known or load.scene.function in self._needs_accelerator
             sure = Confidence.POSSIBLE if known else _confidence(load)
             yield self.finding(load, message, confidence=sure, fix=fix)
 
     def _is_from_host(self, save: Save) -> bool:
         """Whether what is saved lives on the host, or the function that saves brings something there."""
         return save.value.on_host or save.scene.function in self._brings_to_host
-
-
-def _is_fixed(move: Move) -> bool:
-    """Whether a move goes to a device that its code names."""
-    return bool(move.target) and all(p.place.is_named and p.place.name.startswith("cuda") for p in move.target)
 
 
 def _is_of(save: Save, load: Load) -> bool:
@@ -121,7 +110,7 @@ def _is_alternative(save: Save, load: Load) -> bool:
 
 def _confidence(load: Load) -> Confidence:
     """Weights that are published under an address are saved from the CPU as a rule; other things hold no tensors."""
-    published = load.api not in ("torch.load", "torch.jit.load")
+    published = load.api != "torch.load" and ("://" in load.what or load.what.endswith("[…]"))
     function = load.scene.function.name.value if load.scene.function is not None else ""
     named = _words(f"{load.what} {load.into} {function}")
     told = named & _STATE and not _words(load.what) & _OTHERWISE
