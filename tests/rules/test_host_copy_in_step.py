@@ -74,3 +74,8 @@ def test_a_batch_as_it_is_loaded_is_on_the_host() -> None:
         "        optimizer.step()\n"
     )
     assert texts(code, CODE) == []
+
+
+def test_what_mpi_sends_has_to_be_on_the_host() -> None:
+    assert not texts(step("total = comm.allreduce(loss.detach().cpu(), op=MPI.SUM)"), CODE)
+    assert texts(step("total = meter.include(loss.detach().cpu())"), CODE)

@@ -50,8 +50,9 @@ def method_call(
 ) -> Value:
     """`receiver.name(...)`."""
     name = func.attr.value
-    if (name == "step" and _is_environment(func.value)) or _PRIORITIES.search(name) is not None:
-        # What an environment is told has to be on the host.
+    sent = name in _OF_MPI and receiver.kind is Kind.UNKNOWN
+    if sent or (name == "step" and _is_environment(func.value)) or _PRIORITIES.search(name) is not None:
+        # What an environment is told, or MPI sends, has to be on the host.
         for operand in arguments.all():
             demand(run, operand.value)
             demand_host(run, operand.node)
@@ -119,6 +120,8 @@ def _entry(run: Interpreter, node: cst.BaseExpression, value: Value) -> Value:
     return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED), facts=facts)
 
 
+#: Methods of a communicator of mpi4py (https://mpi4py.readthedocs.io/en/stable/reference/mpi4py.MPI.Comm.html).
+_OF_MPI = frozenset("allreduce Allreduce bcast Bcast allgather Allgather Send Reduce Gather Scatter".split())
 #: Methods of TensorBoard's writer and of progress bars that turn what they get into numbers or text
 #: (torch/utils/tensorboard/_convert_np.py; tqdm.std.tqdm.set_postfix).
 _SHOWING = frozenset(["add_scalar", "add_scalars", "set_postfix"])
