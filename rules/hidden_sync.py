@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from torchlint.findings import Confidence, Severity
 from torchlint.placement.events import Sync
+from torchlint.placement.scene import Scene
+from torchlint.placement.syntax import dotted
 from torchlint.rule import Probe, weakest
 from torchlint.waits import WaitRule
 
@@ -67,12 +71,34 @@ class HiddenSync(WaitRule):
 
     def confidence(self, sync: Sync) -> Confidence:
         sure = super().confidence(sync)
+        if sync.scene.role in ("forward", "loss"):
+            sure = weakest(sure, Confidence.LIKELY)  # how often a model runs is for who calls it
+        if _stands_in(sync.scene):
+            return weakest(sure, Confidence.POSSIBLE)
         if sync.api in _CHECKING:
             return weakest(sure, Confidence.POSSIBLE)
         if sync.api in _DYNAMIC and not (sync.scene.hot or sync.scene.role == "step"):
             # The shape of what follows depends on the values; whether a layer can do without is for its author.
             return weakest(sure, Confidence.POSSIBLE)
         return sure
+
+
+def _stands_in(scene: Scene) -> bool:
+    """Whether code runs only where the caller left out an argument, which a training may always pass."""
+    if scene.function is None:
+        return False
+    params = scene.function.params
+    optional = {
+        param.name.value
+        for param in (*params.params, *params.kwonly_params)
+        if param.default is not None and dotted(param.default) == "None"
+    }
+    missing = {_MISSING.match(condition) for condition, truth in scene.conditions if truth}
+    return any(match is not None and match[1] in optional for match in missing)
+
+
+#: A condition that asks whether a name is None, whichever of its bindings.
+_MISSING = re.compile(r"(\w+)(?:'\d+)? Is None$")
 
 
 def _why(api: str) -> str:

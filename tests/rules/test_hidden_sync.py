@@ -254,3 +254,65 @@ def test_a_script_that_converts_checkpoints_trains_nothing() -> None:
         """
     assert reported_lines(code, "DEV303", path="decoder.py")
     assert not reported_lines(code, "DEV303", path="scripts/convert_decoder.py")
+
+
+_PENALTY = """
+class Penalty(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.Parameter(torch.tensor(0.0), requires_grad=False)
+
+    def forward(self, w):
+        norm = w.norm()
+        if self.steps > 0:
+            norm = norm * 2
+        return norm
+
+
+def train(model, loader, optimizer, device):
+    penalty = Penalty().to(device)
+    for i, x in enumerate(loader):
+        loss = model(x.to(device)).mean()
+        {call}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_a_forward_that_the_file_calls_now_and_then_is_no_part_of_every_step() -> None:
+    often = IMPORTS + _PENALTY.format(call="loss = loss + penalty(x)")
+    assert texts(often, CODE) == ["if self.steps > 0:"]
+    seldom = IMPORTS + _PENALTY.format(call="if (i + 1) % 16 == 0:\n            loss = loss + penalty(x)")
+    assert texts(seldom, CODE) == []
+
+
+def test_how_often_a_forward_runs_is_for_who_calls_it() -> None:
+    often = IMPORTS + _PENALTY.format(call="loss = loss + penalty(x)")
+    assert texts(often, CODE, sure=Confidence.CERTAIN) == []
+
+
+@pytest.mark.parametrize(
+    ("default", "test", "reported"),
+    [
+        ("=None", "valid is None", False),
+        ("=None", "valid is None and x is not None", False),
+        ("=None", "valid is not None", True),
+        ("", "valid is None", True),
+        ("=None", "self.valid is None", True),
+    ],
+)
+def test_what_stands_in_for_an_argument_runs_only_where_it_is_left_out(
+    default: str, test: str, reported: bool
+) -> None:
+    code = IMPORTS + (
+        "class Pool(nn.Module):\n"
+        f"    def forward(self, x: torch.Tensor, valid{default}):\n"
+        f"        if {test}:\n"
+        "            bad = (x == -1).all(dim=-1)\n"
+        "            if bad.any():\n"
+        "                x = x.masked_fill(bad, 0)\n"
+        "        return x\n"
+    )
+    assert texts(code, CODE) == (["if bad.any():"] if reported else [])
+    assert texts(code, CODE, sure=Confidence.POSSIBLE) == ["if bad.any():"]

@@ -21,6 +21,7 @@ def settle(run: Interpreter) -> Iterator[Event]:
     """The events of a file in program order, without those that later code refutes."""
     functions = {id(function.node): function for function in run.functions}
     helpers = _of_steps(run.functions)
+    seldom = _called_seldom(run.functions)
     moved_at_once = set(_moved_at_once(run))
     on_host = {
         (id(event.scene.function), event.away.place)
@@ -58,6 +59,8 @@ def settle(run: Interpreter) -> Iterator[Event]:
                 event.confirmed = _lengths_passed(function, event.away.place.name)
         elif isinstance(event, Sync) and id(event.scene.function) in helpers and _is_a_read(event):
             event.scene = event.scene._replace(stepwise=True)
+        elif isinstance(event, Sync) and id(event.scene.function) in seldom:
+            event.scene = event.scene._replace(tests=event.scene.tests | {"periodic"})
         yield event
 
 
@@ -86,6 +89,17 @@ def _of_steps(functions: Iterable[Function]) -> set[int]:
         for function in functions
         if function.role in ("function", "loss")
         and any(s.every_step and (s.hot or s.role == "step") for s in function.called_from)
+    }
+
+
+def _called_seldom(functions: Iterable[Function]) -> set[int]:
+    """The forwards that the file itself calls, and only now and then: a penalty of every sixteenth step."""
+    return {
+        id(function.node)
+        for function in functions
+        if function.role in ("forward", "loss")
+        and function.called_from
+        and all("periodic" in scene.tests for scene in function.called_from)
     }
 
 
