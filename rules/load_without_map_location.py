@@ -91,6 +91,8 @@ class LoadWithoutMapLocation(Rule):
             from_cpu = saved_from_cpu or (load.scene.host_program and bool(self._saved))
             # A file that is shipped with the source was read on many machines before.
             known = from_cpu or (load.shipped and not self._saved)
+            # Counts of steps and seeds were on no device.
+            known |= any(save.counts and _share_name(save, load) for save in self._saved)
             sure = Confidence.POSSIBLE if known else _confidence(load)
             yield self.finding(load, message, confidence=sure, fix=fix)
 
@@ -101,6 +103,16 @@ class LoadWithoutMapLocation(Rule):
 
 def _is_of(save: Save, load: Load) -> bool:
     return (save.scene.function, save.what) == (load.scene.function, load.what)
+
+
+def _share_name(save: Save, load: Load) -> bool:
+    """Whether both paths end in one fixed name."""
+    named = _FIXED_NAME.search(load.what)
+    return named is not None and save.what.endswith(named[0])
+
+
+#: The name at the end of a path: `"state.pt"` in `os.path.join(folder, "state.pt")`.
+_FIXED_NAME = re.compile(r"""["'][^"'/]+["']\)*$""")
 
 
 def _is_alternative(save: Save, load: Load) -> bool:

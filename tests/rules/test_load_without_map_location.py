@@ -112,3 +112,42 @@ def resume(model):
 """
     options = CheckOptions(frozenset({"DEV107"}))
     assert [f.code for f in check_source(code, "model.py", options).findings] == ["DEV107"]
+
+
+@pytest.mark.parametrize(
+    ("field", "base", "read", "reported"),
+    [
+        ("seed: int", "", "recipe_state.pt", False),
+        ("loader: Optional[dict[str, Any]] = None", "", "recipe_state.pt", False),
+        ("seed: int", "", "model.pt", True),
+        ("model: nn.Module", "", "recipe_state.pt", True),
+        ("buffer: torch.Tensor", "", "recipe_state.pt", True),
+        ("seed: int", "(nn.Module)", "recipe_state.pt", True),
+        ("seed: int", "(Unknown)", "recipe_state.pt", True),
+    ],
+)
+def test_counts_of_a_run_that_the_file_saves_under_the_same_name_hold_no_tensors(
+    field: str, base: str, read: str, reported: bool
+) -> None:
+    code = f"""
+import os
+from typing import Any, Optional
+import torch
+from torch import nn
+from elsewhere import *
+
+class Progress{base}:
+    {field}
+
+    def state_dict(self):
+        return {{"it": self.it}}
+
+def save(progress: Progress, folder):
+    torch.save(progress.state_dict(), os.path.join(folder, "recipe_state.pt"))
+
+def resume(folder):
+    state_dict = torch.load(os.path.join(folder, "{read}"), weights_only=True)
+    return state_dict
+"""
+    found = check_source(code.encode(), "client.py", CheckOptions(frozenset({"DEV107"}))).findings
+    assert [f.code for f in found] == (["DEV107"] if reported else [])

@@ -240,10 +240,14 @@ class Load(Event):
 
 @dataclass(slots=True)
 class Save(Event):
-    """Something is written by `torch.save`. what: where to, as far as words go."""
+    """Something is written by `torch.save`. what: where to, as far as words go.
+
+    counts: it is the state of an object that keeps count of a run: no Module, no optimizer, nothing that may hold one.
+    """
 
     value: Value
     what: str = ""
+    counts: bool = False
 
 
 @dataclass(slots=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TypeGuard
 
 import libcst as cst
 
+from torchlint.placement.definitions import Class
 from torchlint.placement.events import Load
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.syntax import descendants, dotted, words
@@ -80,6 +82,30 @@ def _binds(node: cst.CSTNode, name: str) -> TypeGuard[cst.Assign]:
 
 #: How many constants deep a path is followed.
 _DEEPEST = 4
+
+
+def is_count_of_run(run: Interpreter, node: cst.CSTNode) -> bool:
+    """Whether `object.state_dict()` is of a class of the project whose fields are numbers, texts and mappings."""
+    function = run.called.get(node)
+    cls = function.owner if function is not None and function.name == "state_dict" else None
+    if cls is None or any(not isinstance(base.ref, Class) for owner in cls.lineage() for base in owner.bases):
+        return False
+    held = [value.kind for owner in cls.lineage() for value in owner.attributes.values()]
+    types = [type_ for owner in cls.lineage() for type_ in _types_of_fields(owner)]
+    return bool(held or types) and set(held) <= _COUNTING and all(names <= _COUNTING_TYPES for names in types)
+
+
+def _types_of_fields(cls: Class) -> Iterator[set[str]]:
+    """The names in the annotation of each field that a class declares."""
+    for line in cls.node.body.body:
+        for small in line.body if type(line) is cst.SimpleStatementLine else ():
+            if type(small) is cst.AnnAssign:
+                yield set(_names(small.annotation.annotation))
+
+
+#: What counts of a run are, and the state of a loader.
+_COUNTING = frozenset([Kind.NUMBER, Kind.STRING, Kind.NONE, Kind.DTYPE])
+_COUNTING_TYPES = frozenset("int float bool str dict Dict Any Optional None typing".split())
 
 
 def note_loaded(run: Interpreter, node: cst.CSTNode, into: str) -> None:

@@ -19,7 +19,7 @@ from torchlint.placement.events import (
     Save,
 )
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.loads import is_shipped, path_of
+from torchlint.placement.loads import is_count_of_run, is_shipped, path_of
 from torchlint.placement.operations import emit_host_only
 from torchlint.placement.syncs import demand_host
 from torchlint.placement.syntax import words
@@ -120,7 +120,9 @@ def _state_options(run: Interpreter, name: str, node: cst.Call, arguments: Argum
 def _save(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     path = arguments.find("f", 1)
     saved = arguments.value("obj", 0) or UNKNOWN
-    run.emit(Save(node, run.scene, saved, path_of(path.node) if path is not None else ""))
+    given = arguments.find("obj", 0)
+    counts = given is not None and is_count_of_run(run, given.node)
+    run.emit(Save(node, run.scene, saved, path_of(path.node) if path is not None else "", counts))
     for value in (saved, saved.element or UNKNOWN, *(saved.keys or {}).values()):
         read_pending(run, node, "torch.save", value)
     run.timeline.waits()
