@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchlint.findings import Safety, Severity
+from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Clock, Sync
 from torchlint.rule import NodeEdit, NodeFix, Probe, Report, RuleContext
 from torchlint.waits import WaitRule
@@ -87,6 +87,11 @@ class ExplicitSyncInStep(WaitRule):
         if sync.api == "empty_cache":
             return f"`{call}` in every step: the next one has to allocate anew, which waits for the device"
         return f"`{call}` in every step: host and device take turns instead of overlapping"
+
+    def confidence(self, sync: Sync) -> Confidence:
+        if sync.streams and sync.api == "synchronize":
+            return Confidence.POSSIBLE  # what runs beside the current stream has to be waited for
+        return super().confidence(sync)
 
     def fix(self, sync: Sync) -> NodeFix:
         edits = (NodeEdit(sync.node, "delete-statement"),)

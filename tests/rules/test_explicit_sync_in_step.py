@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from steps import step, texts
 
+from torchlint.findings import Confidence
+
 CODE = "DEV306"
 
 
@@ -48,3 +50,19 @@ def test_to_take_times_one_has_to_wait() -> None:
 def test_to_take_times_by_events_one_has_to_wait() -> None:
     code = step("end.record()\ntorch.cuda.synchronize()", before="end = torch.cuda.Event(enable_timing=True)")
     assert texts(code, CODE) == []
+
+
+@pytest.mark.parametrize(
+    ("beside", "call", "reported"),
+    [
+        ("side.wait_stream(torch.cuda.current_stream())", "torch.cuda.synchronize()", False),
+        ("grad.record_stream(side)", "torch.cuda.synchronize()", False),
+        ("side = torch.cuda.Stream()", "torch.cuda.synchronize()", False),
+        ("side.wait_stream(other)", "torch.cuda.empty_cache()", True),
+        ("print(side.stream)", "torch.cuda.synchronize()", True),
+    ],
+)
+def test_a_wait_may_join_the_streams_that_the_file_works_with(beside: str, call: str, reported: bool) -> None:
+    code = step(call) + f"\n\ndef offload(grad, side, other):\n    {beside}\n"
+    assert texts(code, CODE) == ([call] if reported else [])
+    assert texts(code, CODE, sure=Confidence.POSSIBLE) == [call]

@@ -143,6 +143,7 @@ class Sync(Event):
     subject: the name of what is read, behind all calls and attributes. statement: where it stands.
     each: the elements of one tensor are read one by one. spared: the number is used where a tensor would do: it
     meets tensors in arithmetic, or is asked in a test, or goes into a record.
+    streams: the file orders work on streams of its own, which a wait for all of the device may be there to join.
     """
 
     api: str
@@ -153,6 +154,7 @@ class Sync(Event):
     statement: cst.CSTNode | None = None
     each: bool = False
     spared: bool = False
+    streams: bool = False
 
 
 @dataclass(slots=True)

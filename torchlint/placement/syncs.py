@@ -63,7 +63,13 @@ def read_as_text(run: Interpreter, node: cst.BaseExpression, value: Value, api: 
 def emit_full_sync(run: Interpreter, node: cst.CSTNode, api: str) -> None:
     """The host waits for all work of the device."""
     run.timeline.waits()
-    run.emit(Sync(node, run.scene, api, None, statement=run.statement))
+    streams = not run.usage.mentions.isdisjoint(_OF_STREAMS)
+    run.emit(Sync(node, run.scene, api, None, statement=run.statement, streams=streams))
+
+
+#: What code reads of torch and of tensors that gives work to streams beside the current one
+#: (https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-streams).
+_OF_STREAMS = frozenset("current_stream wait_stream record_stream wait_event Stream set_stream".split())
 
 
 def number_read(node: cst.CSTNode) -> Value:
