@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.findings import Confidence, Severity
 from torchlint.placement import torch_api
 from torchlint.placement.events import DeviceName
-from torchlint.portability import DeviceNames
+from torchlint.portability import DeviceNames, hangs_on_unassigned
 from torchlint.rule import Probe, Report
 
 
@@ -82,6 +82,7 @@ class CudaOnlyApi(DeviceNames):
             # A program that tells about its GPU on the way is one for a GPU.
             tells = (named.scene.function is None and _last(named) in _TELLING) or _last(named) == "memory_summary"
             excused = tells or _follows_tensor(named) or named.scene.function in driving
+            excused |= hangs_on_unassigned(named.scene)
             confidence = Confidence.POSSIBLE if excused else Confidence.LIKELY
             yield self.finding(named, message, confidence=confidence, cause=self.context.module)
 

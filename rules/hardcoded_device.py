@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Backward, DeviceName
 from torchlint.placement.values import Certainty
-from torchlint.portability import CHOICE, DeviceNames
+from torchlint.portability import CHOICE, DeviceNames, hangs_on_unassigned
 from torchlint.rule import NodeEdit, NodeFix, Probe, Report
 
 
@@ -109,6 +109,8 @@ class HardcodedDevice(DeviceNames):
         return f"{shown}, and nothing asks whether it is available"
 
     def _confidence(self, named: DeviceName) -> Confidence:
+        if hangs_on_unassigned(named.scene):
+            return Confidence.POSSIBLE
         if named.what == "default":
             # A default says what the author has, and who calls may say otherwise; but not where a tensor is given
             # along that is to meet what is made there.

@@ -141,6 +141,23 @@ def _is_certain(scene: Scene) -> bool:
     return all("__name__" in condition for condition, _ in scene.conditions)
 
 
+def hangs_on_unassigned(scene: Scene) -> bool:
+    """Whether code runs only where `self` has an attribute that no class which is known of it assigns."""
+    owner = scene.owner
+    if not isinstance(owner, Class):
+        return False
+    asked = {_HAS_OWN.match(condition) for condition, truth in scene.conditions if truth}
+    return any(match is not None and not _assigns(owner, match[1]) for match in asked)
+
+
+def _assigns(cls: Class, name: str) -> bool:
+    return any(name in {*c.attributes, *c.assigned_in, *c.methods, *c.class_env, *c.registered} for c in cls.lineage())
+
+
+#: The condition that an object has an attribute.
+_HAS_OWN = re.compile(r"""hasattr\(self, ["'](\w+)["']\)$""")
+
+
 def _asks_for_precision(scene: Scene) -> bool:
     """Whether a condition around asks for mixed precision, which is for CUDA where it is asked for."""
     return any(not _words(condition).isdisjoint(_PRECISION) for condition, _ in scene.conditions)

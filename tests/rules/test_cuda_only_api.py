@@ -134,3 +134,38 @@ def test_memory_is_pinned_for_a_device_that_may_be_the_cpu() -> None:
         """,
         CODE,
     )
+
+
+@pytest.mark.parametrize(
+    ("assigned", "asked", "reported"),
+    [
+        ("pass", "hasattr(self, 'hook')", False),
+        ("pass", "hasattr(self, 'hook') and self.hook is not None", False),
+        ("self.hook = None", "hasattr(self, 'hook')", True),
+        ("self.hook = None", "hasattr(self, 'hook') and self.hook is not None", True),
+        ("pass", "not hasattr(self, 'hook')", True),
+        ("pass", "hasattr(model, 'hook')", True),
+    ],
+)
+def test_what_hangs_on_an_attribute_that_no_class_assigns_may_never_run(
+    assigned: str, asked: str, reported: bool
+) -> None:
+    code = f"""
+    import torch
+
+
+    class Base:
+        def offload(self):
+            {assigned}
+
+
+    class Pipeline(Base):
+        def run(self, model):
+            if {asked}:
+                torch.cuda.ipc_collect()
+            return model
+    """
+    found = bool(reported_lines(code, "DEV502", path="pipeline.py"))
+    assert found is reported
+    moved = code.replace("torch.cuda.ipc_collect()", "model = model.cuda()")
+    assert bool(reported_lines(moved, "DEV501", path="pipeline.py")) is reported
