@@ -22,6 +22,11 @@ _FILLED_ANYWHERE = frozenset(
 
 
 _SETS_UP = re.compile(r"^_*(?:init|initiali[sz]e|setup|set_up)_(?!hidden|state)")
+_FOR_SHOW = re.compile(
+    r"(?:^|[_-])(?:notebooks?|demos?|plot(?:s|ting)?|vis|visuali[sz](?:e|ation)|samples?|sampling|infer|inference"
+    r"|interactive|gradio|txt2img|img2img)(?:[_-]|$)",
+    re.IGNORECASE,
+)
 _IS_TEST = re.compile(r"(?:^|[\\/])tests?\.py$")
 #: Those whose elements are the same to the last bit on every device.
 _SAME_ANYWHERE = frozenset(["torch.zeros", "torch.ones", "torch.empty", "torch.full", "torch.arange", "torch.eye"])
@@ -94,7 +99,7 @@ class CreateThenMove(Rule):
         if len(creations) < len(made):
             return
         # Done once, or now and then, it costs nothing that anybody would notice.
-        often = is_hot(scene) or bool(scene.loops) or _computes(scene)
+        often = is_hot(scene) or _computes(scene) or (bool(scene.loops) and not self._shows(scene))
         if scene.tests & {"periodic", "first"} or _IS_TEST.search(self.context.path) or _sets_up(scene):
             often = False
         for create in creations:
@@ -105,6 +110,13 @@ class CreateThenMove(Rule):
             yield self.finding(
                 create, message, confidence=sure, notes=notes, fix=self._fix(move, create), cause=move.node
             )
+
+    def _shows(self, scene: Scene) -> bool:
+        """Whether a loop by its file's name makes a few pictures for somebody to look at, or by its function's name
+        goes through what a checkpoint holds."""
+        file = re.split(r"[\\/]", self.context.path)[-1].rpartition(".")[0]
+        named = scene.function is not None and "state_dict" in scene.function.name.value
+        return named or _FOR_SHOW.search(file) is not None
 
     def _fix(self, move: Move, create: Create) -> NodeFix | None:
         if move.receiver is not create.node or not isinstance(move.node, cst.Call):

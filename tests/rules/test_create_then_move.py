@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from checking import expect, findings, fixed, safeties
+from checking import expect, findings, fixed, reported_lines, safeties
 
 from torchlint.findings import Confidence, Safety
 
@@ -199,3 +199,47 @@ def test_a_method_that_no_forward_reaches_may_run_once() -> None:
                 return x
         """
     assert not findings(code, CODE)
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "reported"),
+    [
+        ("sampler.py", "run", True),
+        ("generator.py", "run", True),
+        ("notebook_helpers.py", "run", False),
+        ("scripts/plot_latents.py", "run", False),
+        ("tools/sample.py", "run", False),
+        ("layers.py", "_remap_state_dict_for_load", False),
+    ],
+)
+def test_a_loop_that_shows_a_few_pictures_or_reads_a_checkpoint_costs_nothing_to_speak_of(
+    path: str, name: str, reported: bool
+) -> None:
+    code = f"""
+    import torch
+
+
+    def {name}(model, count, shape):
+        for _ in range(count):
+            start = torch.randn(1, *shape).to(model.device)
+            model.sample(start)
+    """
+    assert bool(reported_lines(code, "DEV202", path=path)) is reported
+    assert reported_lines(code, "DEV202", path=path, confidence=Confidence.POSSIBLE)
+
+
+@pytest.mark.parametrize("path", ["sample.py", "demo.py"])
+def test_a_step_of_a_training_runs_often_whatever_its_file_is_called(path: str) -> None:
+    code = """
+    import torch
+
+
+    def train(model, loader, optimizer, device):
+        for x in loader:
+            noise = torch.randn(8, 4).to(device)
+            loss = model(x.to(device), noise).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    assert reported_lines(code, "DEV202", path=path)
