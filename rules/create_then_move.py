@@ -22,6 +22,8 @@ _FILLED_ANYWHERE = frozenset(
 
 
 _SETS_UP = re.compile(r"^_*(?:init|initiali[sz]e|setup|set_up)_(?!hidden|state)")
+#: Methods that nothing calls in training, by their names.
+_LOOKS_IN = re.compile(r"(?:^|_)(?:attention_maps?|attn_maps?|heat_?maps?|visuali[sz]e|plot|show|draw|summary)(?:_|$)")
 _FOR_SHOW = re.compile(
     r"(?:^|[_-])(?:notebooks?|demos?|plot(?:s|ting)?|vis|visuali[sz](?:e|ation)|samples?|sampling|infer|inference"
     r"|interactive|gradio|txt2img|img2img)(?:[_-]|$)",
@@ -151,8 +153,10 @@ class CreateThenMove(Rule):
 
 
 def _computes(scene: Scene) -> bool:
-    """Whether this is a method by which a Module computes when it is called."""
-    return scene.role == "function" and scene.reached and bool(getattr(scene.owner, "is_module", False))
+    """Whether this is a method by which a Module computes, rather than one that lets people look into it."""
+    if scene.role != "function" or not getattr(scene.owner, "is_module", False):
+        return False
+    return scene.reached or scene.function is None or _LOOKS_IN.search(scene.function.name.value) is None
 
 
 def _sets_up(scene: Scene) -> bool:

@@ -187,18 +187,22 @@ def test_a_buffer_whose_pieces_are_copied_into_stays_on_the_host() -> None:
     )
 
 
-def test_a_method_that_no_forward_reaches_may_run_once() -> None:
+def test_a_method_that_lets_people_look_in_runs_now_and_then() -> None:
     code = """
         import torch
         from torch import nn
         class Net(nn.Module):
-            def attention_map(self, x):
+            def {name}(self, x):
                 found = torch.ones(10, 3)
                 return found.to(x.device)
             def forward(self, x):
                 return x
         """
-    assert not findings(code, CODE)
+    assert not findings(code.format(name="get_attention_map"), CODE)
+    assert findings(code.format(name="init_states"), CODE)
+    reached = code.replace("return x\n", "return self.get_attention_map(x)\n")
+    assert findings(reached.format(name="get_attention_map"), CODE)
+
 
 
 @pytest.mark.parametrize(
