@@ -98,8 +98,6 @@ class DiscardedMove(Rule):
             if _is_written(move.receiver) and move.dtype == "unknown":
                 confidence = Confidence.POSSIBLE  # the write is what counts; the type is rather the tensor's own
         report = self.finding(move, message, confidence=confidence, fix=fix, notes=self._origin(move, source))
-        if move.scene.is_test and move.scene.function is not None and move.scene.function.name.value == move.api:
-            report = replace(report, confidence=Confidence.POSSIBLE)  # a test's own `to`, made to be wrong
         if "part" in move.value.facts and move.use is Use.DROPPED:
             self._parts.append((move, report))
         else:

@@ -779,17 +779,3 @@ def test_entries_of_a_batch_may_be_taken_apart_in_one_row() -> None:
         """,
         CODE,
     )
-
-
-def test_a_move_of_a_tests_own_is_wrong_on_purpose() -> None:
-    code = """
-        import torch
-        def test_wrong_moves():
-            class Batch:
-                def {name}(self, device):
-                    x = torch.ones(3)
-                    x.to(device)
-                    return self
-        """
-    assert not reported_lines(code.format(name="to"), CODE, path="tests/test_batch.py")
-    assert reported_lines(code.format(name="send"), CODE, path="tests/test_batch.py")
