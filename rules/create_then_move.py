@@ -23,7 +23,9 @@ _FILLED_ANYWHERE = frozenset(
 
 _SETS_UP = re.compile(r"^_*(?:init|initiali[sz]e|setup|set_up)_(?!hidden|state)")
 #: Methods that nothing calls in training, by their names.
-_LOOKS_IN = re.compile(r"(?:^|_)(?:attention_maps?|attn_maps?|heat_?maps?|visuali[sz]e|plot|show|draw|summary)(?:_|$)")
+_LOOKS_IN = re.compile(
+    r"^log_|(?:^|_)(?:attention_maps?|attn_maps?|heat_?maps?|visuali[sz]e|plot|show|draw|summary)(?:_|$)"
+)
 _FOR_SHOW = re.compile(
     r"(?:^|[_-])(?:notebooks?|demos?|plot(?:s|ting)?|vis|visuali[sz](?:e|ation)|samples?|sampling|infer|inference"
     r"|interactive|gradio|txt2img|img2img)(?:[_-]|$)",

@@ -8,7 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
-from torchlint.placement.events import Move, Use
+from torchlint.placement.events import Create, Move, Use
 from torchlint.placement.interpreter import key_of
 from torchlint.placement.values import Kind
 from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext, confidence_of, weakest
@@ -66,8 +66,15 @@ class DiscardedMove(Rule):
         super().__init__(context)
         self._parts: list[tuple[Move, Report]] = []
         self._moved_parts: list[Move] = []
+        self._floats: set[cst.CSTNode] = set()
+
+    def on_create(self, create: Create) -> None:
+        if create.dtype is None and create.api in _MAKES_FLOATS:
+            self._floats.add(create.node)
 
     def on_move(self, move: Move) -> Iterator[Report]:
+        if move.api == "float" and move.value.places and all(p.origin in self._floats for p in move.value.places):
+            return  # it is float32 as it was made
         if "part" in move.value.facts and move.moves_device:
             self._moved_parts.append(move)
         if move.use not in (Use.DROPPED, Use.LOOP_VARIABLE, Use.UNREAD):
@@ -152,6 +159,8 @@ def _is_move(call: cst.CSTNode) -> bool:
     return type(call) is cst.Call and type(call.func) is cst.Attribute and call.func.attr.value in _MOVES
 
 
+#: What makes float32 tensors where nothing else is asked for.
+_MAKES_FLOATS = frozenset(f"torch.{name}" for name in "ones zeros rand randn empty linspace logspace eye".split())
 _MOVES = frozenset(
     "to cuda cpu half float double bfloat16 long int bool type type_as xpu mps npu hpu".split()
 )

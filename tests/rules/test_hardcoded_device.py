@@ -695,3 +695,19 @@ def test_an_autocast_chosen_as_the_device_is_chosen_is_silent() -> None:
         """,
         CODE,
     )
+
+
+@pytest.mark.parametrize(
+    "handler, needed", [("raise ImportError('apex is needed')", True), ("raise", True), ("amp = None", False), ("pass", False)]
+)
+def test_an_import_whose_failure_is_raised_again_is_needed(handler: str, needed: bool) -> None:
+    code = f"""
+        import torch
+        try:
+            from apex import amp
+        except ImportError:
+            {handler}
+        device = torch.device("cuda:0")
+        model = torch.nn.Linear(3, 3).to(device)
+        """
+    assert bool(findings(code, "DEV501")) is not needed

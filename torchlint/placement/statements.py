@@ -349,11 +349,19 @@ def _expects_error(context: cst.BaseExpression) -> bool:
     return type(context) is cst.Call and (dotted(context.func) or "").rsplit(".", 1)[-1] in _EXPECTING
 
 
+def _goes_on(handler: cst.ExceptHandler | cst.ExceptStarHandler) -> bool:
+    """Whether a handler lets the program go on, rather than raise again."""
+    last = handler.body.body[-1] if handler.body.body else None
+    if type(last) is cst.SimpleStatementLine:
+        last = last.body[-1]
+    return type(last) is not cst.Raise
+
+
 @statement(cst.Try, cst.TryStar)
 def try_(run: Interpreter, node: cst.Try | cst.TryStar, env: Env) -> Outcome | None:
     start = dict(env)
     scene = run.scene
-    run.scene = scene._replace(caught=scene.caught or bool(node.handlers))
+    run.scene = scene._replace(caught=scene.caught or any(map(_goes_on, node.handlers)))
     ended = run.suite(node.body, env)
     run.scene = scene
     ways: list[Env] = []

@@ -50,7 +50,7 @@ def method_call(
 ) -> Value:
     """`receiver.name(...)`."""
     name = func.attr.value
-    sent = name in _OF_MPI and receiver.kind is Kind.UNKNOWN
+    sent = name in _OF_MPI and receiver.kind in (Kind.UNKNOWN, Kind.API, Kind.OBJECT)
     if sent or (name == "step" and _is_environment(func.value)) or _PRIORITIES.search(name) is not None:
         # What an environment is told, or MPI sends, has to be on the host.
         for operand in arguments.all():
