@@ -21,7 +21,7 @@ _DIRECTIVE = re.compile(
     r"#\s*torchlint\s*:\s*(?P<verb>[\w-]*)\s*(?P<list>\[(?P<codes>[^\]#]*)(?P<close>\]?))?(?P<rest>[^#]*)",
     re.IGNORECASE,
 )
-# As flake8 reads it: codes with commas or blanks between them. `# noqa` alone is meant for others.
+# As flake8 reads it: codes with commas or blanks between them. A comment without codes is meant for others.
 _NOQA = re.compile(
     r"#\s*noqa\s*:\s*(?P<codes>[A-Z]+[0-9]+(?:[\s,]+[A-Z]+[0-9]+)*)(?P<rest>[^#]*)", re.IGNORECASE
 )
