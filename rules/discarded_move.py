@@ -73,8 +73,6 @@ class DiscardedMove(Rule):
             self._floats.add(create.node)
 
     def on_move(self, move: Move) -> Iterator[Report]:
-        if move.api == "float" and move.value.places and all(p.origin in self._floats for p in move.value.places):
-            return  # it is float32 as it was made
         if "part" in move.value.facts and move.moves_device:
             self._moved_parts.append(move)
         if move.use not in (Use.DROPPED, Use.LOOP_VARIABLE, Use.UNREAD):
@@ -99,6 +97,8 @@ class DiscardedMove(Rule):
         elif move.moves_device:
             message = f"`{source}.{move.api}()` returns a moved copy, and it is dropped: `{source}` stays where it is"
             fix = self._fix(move)
+        elif self._changes_nothing(move):
+            message = f"`{source}.{move.api}()` is a statement without effect: `{source}` is float32 as it was made"
         else:
             message = f"`{source}.{move.api}()` returns a converted copy, and it is dropped: `{source}` stays as it is"
             fix = self._fix(move)
@@ -122,6 +122,11 @@ class DiscardedMove(Rule):
                 and (other.use is Use.DROPPED or "of graphs" not in move.value.facts)
             ]
             yield report if others else replace(report, confidence=Confidence.POSSIBLE)
+
+    def _changes_nothing(self, move: Move) -> bool:
+        """Whether a conversion is to the type that its tensor was made with."""
+        places = move.value.places
+        return move.api == "float" and bool(places) and all(p.origin in self._floats for p in places)
 
     def _origin(self, move: Move, source: str) -> tuple[Note, ...]:
         born = next((p for p in move.value.places if p.origin is not None and p.place.is_host), None)
