@@ -118,8 +118,8 @@ class DiscardedMove(Rule):
                 other
                 for other in self._moved_parts
                 if _where(other) == _where(move) and self.context.code(other.receiver) != source
-                # Beside a graph that moves itself stands a target whose move is kept.
-                and (other.use is Use.DROPPED or "of graphs" not in move.value.facts)
+                # Beside a batch that moves itself stands a target whose move is kept.
+                and (other.use is Use.DROPPED or "beside self-moving" not in move.value.facts)
             ]
             yield report if others else replace(report, confidence=Confidence.POSSIBLE)
 

@@ -71,56 +71,37 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
         return Confidence.POSSIBLE  # a graph is traced, and its values have no place
     if "assumed" in witness.value.facts or is_open(host):
         return Confidence.POSSIBLE
+    create = origins.created.get(host.origin) if host.origin is not None else None
     in_module = getattr(scene.owner, "is_module", False)
     if accused.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER and not in_module:
         return Confidence.POSSIBLE  # a Module that nothing moves rather runs on tensors of the CPU
     if witness.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER and not mix.confirmed:
-        here = origins.created.get(host.origin) if host.origin is not None else None
-        if here is None or here.scene.function is not scene.function:
+        if create is None or create.scene.function is not scene.function:
             return Confidence.POSSIBLE  # a Module that is handed in, and data from outside: rather both are on the CPU
-    if other.place.where not in (Where.NAMED, Where.DEFAULT) and _is_on_purpose(mix, origins):
+    if other.place.where not in (Where.NAMED, Where.DEFAULT) and _is_on_purpose(mix, create):
         return Confidence.POSSIBLE
-    if host.through is not None and (_is_placeholder(host, origins) or _has_no_forward(scene)):
+    if host.through is not None and _has_no_forward(scene):
         return Confidence.POSSIBLE
-    create = origins.created.get(host.origin) if host.origin is not None else None
-    if _is_programs_own(create, mix):
-        return Confidence.POSSIBLE
-    if create is not None and is_empty(create) and mix.api not in _JOINS:
-        return Confidence.POSSIBLE  # a stand-in, which no operation but a join has any use for
+    if create is not None and is_empty(create) and (host.through is not None or mix.api not in _JOINS):
+        return Confidence.POSSIBLE  # an attribute until something is put there; a stand-in that only a join has use for
     move = origins.moved.get(host.origin) if host.origin is not None else None
     if move is not None and other.place.where not in (Where.NAMED, Where.DEFAULT):
         left = {p.place for p in move.value.places} if move.scene.function is scene.function else ()
         if other.place not in left:
             return Confidence.POSSIBLE  # sent to the CPU on purpose: rather the other one is there, too
-    create = origins.created.get(host.origin) if host.origin is not None else None
     return weakest(sure, _confidence_in_place(other, mix, create))
 
 
-def _is_on_purpose(mix: Mix, origins: Origins) -> bool:
+def _is_on_purpose(mix: Mix, create: Create | None) -> bool:
     """Whether the code itself says that the accused is on the CPU, or an object keeps a Module that others may move."""
     accused, host = mix.host
     if accused.value.kind is Kind.MODULE and host.through is not None:
         return True
-    create = origins.created.get(host.origin) if host.origin is not None else None
     if create is not None:
         return create.why == "explicit"
     # A copy, or a device that is the CPU; a tokenizer's output or a loader's batch was never asked to be there.
     node = host.origin
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _SENDING
-
-
-def _is_programs_own(create: Create | None, mix: Mix) -> bool:
-    """Whether the data of a program meet a Module that the program hands to a function: both may stay on the CPU."""
-    witness, other = mix.other
-    if create is None or create.scene.function is not None or mix.scene.function is None or mix.confirmed:
-        return False
-    return witness.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER
-
-
-def _is_placeholder(host: Alternative, origins: Origins) -> bool:
-    """Whether an attribute holds an empty tensor until something is put there."""
-    create = origins.created.get(host.origin) if host.origin is not None else None
-    return create is not None and is_empty(create)
 
 
 def _has_no_forward(scene: Scene) -> bool:

@@ -50,7 +50,6 @@ from torchlint.placement.values import (
 
 #: Calls whose arguments are kept, of each function.
 MOST_CALLS = 20
-_DEVICE_FAMILIES = ("cuda", "mps", "xpu")
 #: What the file's own statements may have asked before a function is called.
 _OF_THE_FILE = frozenset(["accelerator", "no-accelerator", "flag"])
 

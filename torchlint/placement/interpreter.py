@@ -36,11 +36,11 @@ LOOP_PASSES = 2
 #: What builtins denote; made once, since code is full of them.
 _BUILTINS = {name: Value(Kind.API, name=f"builtins.{name}") for name in dir(builtins)}
 _PART = frozenset({"part"})
-_PART_OF_GRAPHS = frozenset({"part", "of graphs"})
+_PART_BESIDE_SELF_MOVING = frozenset({"part", "beside self-moving"})
 #: Their batches hold objects whose `to` works in place, beside tensors
 #: (https://pytorch-geometric.readthedocs.io/en/latest/generated/torch_geometric.data.Data.html,
 #: https://huggingface.co/docs/transformers/main_classes/tokenizer#transformers.BatchEncoding.to).
-_WITH_GRAPHS = frozenset(["torch_geometric", "torch_sparse", "torch_scatter", "pyg_lib", "ogb", "transformers"])
+_SELF_MOVING = frozenset(["torch_geometric", "torch_sparse", "torch_scatter", "pyg_lib", "ogb", "transformers"])
 
 Evaluate = Callable[["Interpreter", Any, Env], Value]
 Execute = Callable[["Interpreter", Any, Env], "Outcome | None"]
@@ -277,7 +277,7 @@ class Interpreter:
     @property
     def part(self) -> frozenset[str]:
         """The facts of what is a tensor only because it is a part of a batch, and is moved."""
-        return _PART_OF_GRAPHS if self.usage.libraries & _WITH_GRAPHS else _PART
+        return _PART_BESIDE_SELF_MOVING if self.usage.libraries & _SELF_MOVING else _PART
 
     def held(self, name: str, env: Env) -> Value | None:
         """What a name, or an attribute of the object whose method runs, holds; None where that is not known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -168,16 +168,11 @@ def _left_unsent(
     tensors: Sequence[Operand],
 ) -> None:
     """A tensor stayed where its caller had it, and joins one on the device that others of the same were sent to."""
-    sent = run.frame.sent[alternative.place]
     if alternative.rank == 0 or operand.value.kind is not Kind.TENSOR or alternative.through is not None:
         return
     if "assumed" in operand.value.facts and not is_as_given(operand.value):
         return  # what a call gave that nobody knows
-    for witness in tensors:
-        places = witness.value.places
-        if witness is not operand and places and all(p.place in sent for p in places):
-            run.emit(Leftover(node, run.scene, api, (operand, alternative), (witness, places[0])), "unsent")
-            return
+    _emit_leftover(run, node, api, operand, alternative, tensors, run.frame.sent[alternative.place])
 
 
 def _left_by_caller(
@@ -197,6 +192,19 @@ def _left_by_caller(
     if "assumed" in value.facts and "taken" not in value.facts:
         return
     sent = run.frame.settled & set().union(*run.frame.sent.values())
+    _emit_leftover(run, node, api, operand, alternative, tensors, sent)
+
+
+def _emit_leftover(
+    run: Interpreter,
+    node: cst.CSTNode,
+    api: str,
+    operand: Operand,
+    alternative: Alternative,
+    tensors: Sequence[Operand],
+    sent: Set[Place],
+) -> None:
+    """Report the operand that stayed, where another one is on one of the devices that its like were sent to."""
     for witness in tensors:
         places = witness.value.places
         if witness is not operand and places and all(p.place in sent for p in places):
