@@ -87,10 +87,6 @@ LIGHTNING_HOOKS_ON_DEVICE = frozenset(
 ) | {"on_after_batch_transfer"}
 LIGHTNING_HOOKS_BEFORE_TRANSFER = frozenset(("on_before_batch_transfer", "transfer_batch_to_device"))
 
-#: Methods of a transformers Trainer that get inputs which are on the device already
-#: (https://huggingface.co/docs/transformers/main/en/main_classes/trainer#transformers.Trainer.compute_loss).
-TRAINER_HOOKS_ON_DEVICE = frozenset(("compute_loss",))
-
 _ALIASES = {
     "pytorch_lightning": "lightning",
     "lightning_fabric": "lightning",

@@ -9,9 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Statuses of an answer that comes from the worker's death rather than from the code.
-DIED = ("crashed", "timed out")
-
 
 @dataclass(frozen=True)
 class Device:
