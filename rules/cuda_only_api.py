@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from torchlint.findings import Confidence, Severity
-from torchlint.placement import torch_api
 from torchlint.placement.events import DeviceName
+from torchlint.placement.knowledge import torch_api
 from torchlint.portability import DeviceNames, hangs_on_unassigned
 from torchlint.rule import Probe, Report
 

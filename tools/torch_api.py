@@ -1,6 +1,6 @@
 """Reads an installed torch and writes what torchlint needs to know of it: `python -m tools.torch_api`.
 
-The facts go to `torchlint/placement/torch_api.json`, sorted and stamped with the version they were read from.
+The facts go to `torchlint/placement/knowledge/torch_api.json`, sorted and stamped with the version they were read from.
 What torch can't tell is written by hand in `tools/torch_by_hand.py`, each with its source.
 """
 
@@ -24,9 +24,9 @@ from torch.utils._device import _device_constructors
 
 from tools import torch_by_hand, torch_probe, torch_signatures
 from tools.torch_signatures import Signature
-from torchlint.placement import torch_api
+from torchlint.placement.knowledge import torch_api
 
-OUTPUT = Path(__file__).parent.parent / "torchlint" / "placement" / "torch_api.json"
+OUTPUT = Path(__file__).parent.parent / "torchlint" / "placement" / "knowledge" / "torch_api.json"
 _STUBS = Path(torch.__file__).parent / "_C"
 _NAMESPACES: dict[str, types.ModuleType] = {
     "torch": torch,

@@ -1,7 +1,7 @@
 """Holds the facts of torch against torch's own sample inputs: `python -m tools.torch_check`.
 
 torch ships sample calls for most of its operators (`torch.testing._internal.common_methods_invocations`).
-Each is made, as a function and as a method, and compared with what `torchlint.placement.torch_api` says of
+Each is made, as a function and as a method, and compared with what `torchlint.placement.knowledge.torch_api` says of
 it: which overload it is, what it returns and of which rank, whether it draws random numbers or waits for a
 value.
 """
@@ -19,8 +19,8 @@ from typing import Any
 import torch
 
 from tools.torch_probe import Watch, resolve
-from torchlint.placement import torch_api
-from torchlint.placement.torch_api import Overload, Rank, Result
+from torchlint.placement.knowledge import torch_api
+from torchlint.placement.knowledge.torch_api import Overload, Rank, Result
 
 SAMPLES = 12
 # Waits that depend on an argument's value, which the facts leave to their reader: a mask, a negative power.

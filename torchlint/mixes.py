@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.findings import Confidence, Safety
+from torchlint.placement.definitions.substitution import is_open
 from torchlint.placement.events import Create, Mix, Move
-from torchlint.placement.substitution import is_open
 from torchlint.placement.syntax import integer
 from torchlint.placement.values import Alternative, Kind, Value, Where
 from torchlint.rule import NodeEdit, NodeFix, Note, RuleContext, confidence_of, weakest

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from torchlint.placement.definitions import Class, Function
+from torchlint.placement.definitions.records import Class, Function
 from torchlint.placement.events import Attribute, Call, Demand, DeviceName, Load, Step, Wrap
 from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import words

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchlint.placement import framework_facts, library_facts
-from torchlint.placement.frameworks import (
+from torchlint.placement.knowledge import framework_facts, library_facts
+from torchlint.placement.knowledge.frameworks import (
     LIGHTNING_HOOKS_BEFORE_TRANSFER,
     LIGHTNING_HOOKS_ON_DEVICE,
     Lives,
@@ -179,7 +179,7 @@ def _example(pattern: str) -> str:
 
 @pytest.mark.parametrize(("where", "patterns", "found"), ENTRIES, ids=lambda value: str(value)[:40])
 def test_facts_are_coherent(where: str, patterns: str, found: object) -> None:
-    from torchlint.placement.frameworks import Fact
+    from torchlint.placement.knowledge.frameworks import Fact
 
     assert isinstance(found, Fact)
     if found.items:

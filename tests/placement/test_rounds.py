@@ -9,8 +9,8 @@ import libcst as cst
 import pytest
 
 from torchlint.placement.events import Mix
+from torchlint.placement.language.rounds import carried
 from torchlint.placement.observer import observe
-from torchlint.placement.rounds import carried
 
 
 def loop(code: str) -> Any:

@@ -14,11 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchlint.placement import torch_api
-from torchlint.placement.torch_api import Kind, Rank, Result, bind, canonical, method_overloads, overloads
+from torchlint.placement.knowledge import torch_api
+from torchlint.placement.knowledge.torch_api import (
+    Kind,
+    Rank,
+    Result,
+    bind,
+    canonical,
+    method_overloads,
+    overloads,
+)
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT / "torchlint" / "placement" / "torch_api.json"
+DATA = ROOT / "torchlint" / "placement" / "knowledge" / "torch_api.json"
 FACTS: dict[str, Any] = json.loads(DATA.read_text(encoding="ascii"))
 
 
@@ -45,7 +53,7 @@ def test_the_data_file_is_small() -> None:
 
 
 def test_importing_the_facts_reads_nothing() -> None:
-    code = "import torchlint.placement.torch_api as t; assert not t._data.cache_info().currsize"
+    code = "import torchlint.placement.knowledge.torch_api as t; assert not t._data.cache_info().currsize"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

@@ -12,9 +12,9 @@ from torchlint.placement.syntax import descendants, dotted, string, words
 from torchlint.placement.values import HOST, Alternative, Certainty, Kind, Place, Value, Where
 
 if TYPE_CHECKING:
-    from torchlint.placement.definitions import Class, Function
+    from torchlint.placement.definitions.records import Class, Function
+    from torchlint.placement.evidence.usage import Usage
     from torchlint.placement.interpreter import Interpreter
-    from torchlint.placement.usage import Usage
 
 #: The fact of a choice that gives the type of a tensor's device: what is put there needs the index, too.
 TYPE_OF_TENSOR = "type of tensor"

@@ -13,18 +13,18 @@ import libcst as cst
 
 from torchlint.placement.allowance import Allowance
 from torchlint.placement.events import Backward, Event, Move, Sync, Use
-from torchlint.placement.offering import offers_functions
+from torchlint.placement.evidence.offering import offers_functions
+from torchlint.placement.evidence.usage import FileUsage, Usage
 from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import dotted
 from torchlint.placement.timeline import Timeline, on_accelerator
-from torchlint.placement.usage import FileUsage, Usage
 from torchlint.placement.values import UNKNOWN, Alternative, Certainty, Kind, Place, Value, join, narrowed
 
 if TYPE_CHECKING:
-    from torchlint.placement.definitions import Class, Function
-    from torchlint.placement.graphs import Backwards
+    from torchlint.placement.definitions.records import Class, Function
+    from torchlint.placement.hazards.graphs import Backwards
+    from torchlint.placement.language.rounds import Carried
     from torchlint.placement.project import Project
-    from torchlint.placement.rounds import Carried
 
 Env = dict[str, Value]
 
@@ -247,7 +247,7 @@ class Interpreter:
         """What use says of an otherwise unknown value that is bound to `name`."""
         if value.kind is not Kind.UNKNOWN:
             return value
-        from torchlint.placement.evidence import (
+        from torchlint.placement.evidence.kinds import (
             given_as_number,
             given_as_tensor,
             goes_into_module,

@@ -8,20 +8,20 @@ from functools import partial
 
 import libcst as cst
 
-from torchlint.placement import (  # noqa: F401  (they register what they handle)
+from torchlint.placement.calls import dispatch  # noqa: F401  (these two lines register what they handle)
+from torchlint.placement.definitions.classes import analyse
+from torchlint.placement.definitions.functions import summarise
+from torchlint.placement.definitions.records import Function
+from torchlint.placement.events import Event
+from torchlint.placement.evidence.demands import note_home
+from torchlint.placement.interpreter import Interpreter
+from torchlint.placement.language import (  # noqa: F401
     arithmetic,
-    calls,
     displays,
     expressions,
     statements,
     subscripts,
 )
-from torchlint.placement.classes import analyse
-from torchlint.placement.definitions import Function
-from torchlint.placement.demands import note_home
-from torchlint.placement.events import Event
-from torchlint.placement.functions import summarise
-from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.project import Project
 from torchlint.placement.protocols import observe_protocols
 from torchlint.placement.settling import settle

@@ -15,8 +15,8 @@ from pathlib import Path
 import libcst as cst
 
 from torchlint.placement.allowance import Allowance
-from torchlint.placement.apis import api_value
 from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.knowledge.apis import api_value
 from torchlint.placement.values import Kind, Value
 
 #: Larger files are data or generated; what they define stays unknown.

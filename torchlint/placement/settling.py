@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
-from torchlint.placement.definitions import Function
+from torchlint.placement.definitions.records import Function
 from torchlint.placement.events import Event, HostOnly, Leftover, Mix, Move, Sync
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.values import Kind, Value, Where

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.placement.arguments import Arguments
+from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.events import (
     Attribute,
 )
-from torchlint.placement.flags import as_flag
-from torchlint.placement.graphs import keep, keeper_of
+from torchlint.placement.evidence.flags import as_flag
+from torchlint.placement.hazards.graphs import keep, keeper_of
+from torchlint.placement.hazards.syncs import emit_sync
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted, string
 from torchlint.placement.values import (
     ARRAY,

@@ -6,16 +6,18 @@ import re
 
 import libcst as cst
 
-from torchlint.placement.arguments import Arguments, spread
-from torchlint.placement.classes import save_for_backward, start_analysis
-from torchlint.placement.definitions import Class, Function
+from torchlint.placement.calls.arguments import Arguments, spread
+from torchlint.placement.calls.operations import mix
+from torchlint.placement.definitions.classes import save_for_backward, start_analysis
+from torchlint.placement.definitions.records import Class, Function
 from torchlint.placement.events import (
     Operand,
 )
-from torchlint.placement.evidence import entry_of_batch
-from torchlint.placement.frameworks_bridge import framework_method, is_metric
+from torchlint.placement.evidence.kinds import entry_of_batch
+from torchlint.placement.hazards.loads import note_loaded, note_restored
+from torchlint.placement.hazards.syncs import demand, demand_host, read_as_text
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.loads import note_loaded, note_restored
+from torchlint.placement.knowledge.frameworks_bridge import framework_method, is_metric
 from torchlint.placement.methods.containers import (
     array_method,
     device_method,
@@ -33,8 +35,6 @@ from torchlint.placement.methods.moves import MOVES, PLACING, move, name_devices
 from torchlint.placement.methods.owned import owned_method
 from torchlint.placement.methods.tensors import tensor_method
 from torchlint.placement.methods.unknowns import unknown_method
-from torchlint.placement.operations import mix
-from torchlint.placement.syncs import demand, demand_host, read_as_text
 from torchlint.placement.syntax import dotted
 from torchlint.placement.timeline import event_call
 from torchlint.placement.values import (
@@ -74,7 +74,7 @@ def method_call(
         return register_modules(run, receiver.ref, arguments)
     own = _own_method(receiver, name)
     if own is not None:
-        from torchlint.placement.calls import project_call
+        from torchlint.placement.calls.dispatch import project_call
 
         me = receiver if receiver.kind is Kind.MODULE and receiver.ref is not None else None
         if me is not None and (type(func.value) is cst.Name and func.value.value == run.frame.self_name):
@@ -82,7 +82,7 @@ def method_call(
         result = project_call(run, own, node, arguments, env, me)
         if name in PLACING and receiver.kind in (Kind.MODULE, Kind.OBJECT):
             return receiver.at(()) if result.kind in (Kind.UNKNOWN, Kind.NONE) else result
-        from torchlint.placement.classes import at_instance
+        from torchlint.placement.definitions.classes import at_instance
 
         return at_instance(result, receiver) if receiver.kind is Kind.MODULE else result
     if name in ("to", "cuda"):
@@ -101,8 +101,8 @@ def method_call(
     if name in MOVES and receiver.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.MODULE):
         return move(run, node, func, name, receiver, arguments, env)
     if receiver.kind in (Kind.OBJECT, Kind.DATASET) and isinstance(receiver.ref, Class):
-        from torchlint.placement.calls import call_value
-        from torchlint.placement.expressions import attribute_of
+        from torchlint.placement.calls.dispatch import call_value
+        from torchlint.placement.language.expressions import attribute_of
 
         held = env.get(f"{dotted(func.value)}.{name}") or attribute_of(run, receiver, name, func, env)
         return call_value(run, held, node, arguments, env)

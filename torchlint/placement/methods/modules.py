@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.placement.arguments import Arguments
-from torchlint.placement.classes import register
-from torchlint.placement.definitions import Class
+from torchlint.placement.calls.arguments import Arguments
+from torchlint.placement.definitions.classes import register
+from torchlint.placement.definitions.records import Class
 from torchlint.placement.events import (
     Build,
     Scaler,
     Step,
 )
+from torchlint.placement.hazards.syncs import emit_sync
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted, string
 from torchlint.placement.values import (
     NUMBER,
@@ -65,8 +65,8 @@ def module_method(
 ) -> Value:
     owner = value.ref
     if isinstance(owner, Class) and name not in _MODULE_METHODS:
-        from torchlint.placement.calls import call_value
-        from torchlint.placement.expressions import attribute
+        from torchlint.placement.calls.dispatch import call_value
+        from torchlint.placement.language.expressions import attribute
 
         return call_value(run, attribute(run, func, env), node, arguments, env)
     if name in ("register_buffer", "register_parameter") and len(arguments.positional) >= 1:
@@ -109,7 +109,7 @@ def module_method(
         inner = tensor(tuple(p for p in value.places), Certainty.KNOWN, frozenset({"state"}))
         return Value(Kind.MAPPING, element=inner)
     if name == "forward":
-        from torchlint.placement.calls import call_module
+        from torchlint.placement.calls.dispatch import call_module
 
         return call_module(run, value, node, arguments, env)
     if name == "generate":

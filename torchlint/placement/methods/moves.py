@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.placement.arguments import Arguments
+from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.devices import device_places, emit_device_name, name_device
 from torchlint.placement.events import (
     DeviceName,
     Move,
     Use,
 )
+from torchlint.placement.hazards.syncs import emit_sync
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.syncs import emit_sync
 from torchlint.placement.syntax import dotted, integer, string, words
 from torchlint.placement.values import (
     HOST,
@@ -129,7 +129,7 @@ def move(
     if value.kind is Kind.MODULE and target is not None:
         _note_module_move(run, value)
         _note_settled(run, value, target)
-        from torchlint.placement.calls import moved_in_place
+        from torchlint.placement.calls.dispatch import moved_in_place
 
         moved_in_place(run, func.value, dotted(func.value), value, result, env)
     return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.placement.arguments import Arguments
+from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.events import (
     Backward,
     Move,
@@ -72,7 +72,7 @@ def owned_method(
         return Value(Kind.STRING)
     wanted = arguments.value("return_tensors")
     if wanted is not None and wanted.name == "pt":
-        from torchlint.placement.calls import batch_encoding
+        from torchlint.placement.calls.dispatch import batch_encoding
 
         return batch_encoding(node)
     return UNKNOWN

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement import torch_api
-from torchlint.placement.arguments import Arguments
+from torchlint.placement.calls.arguments import Arguments
+from torchlint.placement.calls.operations import emit_host_only, mix
 from torchlint.placement.devices import device_places, name_device
 from torchlint.placement.events import (
     Backward,
@@ -18,9 +18,9 @@ from torchlint.placement.events import (
     Sync,
     Use,
 )
+from torchlint.placement.hazards.syncs import emit_sync, number_read, spare
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.operations import emit_host_only, mix
-from torchlint.placement.syncs import emit_sync, number_read, spare
+from torchlint.placement.knowledge import torch_api
 from torchlint.placement.syntax import dotted
 from torchlint.placement.timeline import read_pending
 from torchlint.placement.torch_functions.operations import (
@@ -45,7 +45,7 @@ from torchlint.placement.values import (
 )
 
 if TYPE_CHECKING:
-    from torchlint.placement.torch_api import Binding
+    from torchlint.placement.knowledge.torch_api import Binding
 from torchlint.placement.methods.moves import CASTS, LOSSY, all_host, is_non_blocking
 
 

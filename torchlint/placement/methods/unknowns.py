@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.placement import torch_api
-from torchlint.placement.arguments import Arguments
+from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.events import (
     Backward,
     GradUse,
     Step,
 )
-from torchlint.placement.evidence import distinguishes_tensor, speaks_of_array
-from torchlint.placement.graphs import keep, keeper_of
+from torchlint.placement.evidence.kinds import distinguishes_tensor, speaks_of_array
+from torchlint.placement.hazards.graphs import keep, keeper_of
+from torchlint.placement.hazards.syncs import may_wait
 from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.knowledge import torch_api
 from torchlint.placement.methods.containers import GROWING, mapping_method
 from torchlint.placement.methods.modules import (
     EMBEDDINGS,
@@ -23,7 +24,6 @@ from torchlint.placement.methods.modules import (
     switch_mode,
 )
 from torchlint.placement.methods.tensors import copied_before, read_tensor, tensor_method
-from torchlint.placement.syncs import may_wait
 from torchlint.placement.syntax import dotted
 from torchlint.placement.timeline import read_pending
 from torchlint.placement.values import (
@@ -127,7 +127,7 @@ def unknown_method(
         return read_tensor(run, node, name, value)
     if name in ("size", "dim", "numel", "item", "tolist"):
         return sequence(element=NUMBER) if name == "size" and not arguments.positional else NUMBER
-    from torchlint.placement.calls import unknown_call
+    from torchlint.placement.calls.dispatch import unknown_call
 
     waited = run.timeline.waited
     result = unknown_call(run, UNKNOWN, node, arguments, env)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import libcst as cst
 
-from torchlint.placement.definitions import Function
+from torchlint.placement.definitions.records import Function
 from torchlint.placement.events import Autocast, Backward, Event, Fault, GradUse, Scaler, Step
 from torchlint.placement.protocols.faults import At, Ledger
 from torchlint.placement.protocols.paths import Automaton, Walk, Ways

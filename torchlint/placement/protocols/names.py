@@ -9,7 +9,7 @@ from typing import Any
 
 import libcst as cst
 
-from torchlint.placement.definitions import Function
+from torchlint.placement.definitions.records import Function
 from torchlint.placement.syntax import assigned_names, dotted, semantic_fields
 
 _CALM = frozenset([cst.Comparison, cst.BooleanOperation, cst.UnaryOperation, cst.Name, cst.Attribute])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement.definitions import Function
+from torchlint.placement.definitions.records import Function
 from torchlint.placement.events import Autocast, Backward, Event, Fault, GradUse, Protocol, Scaler, Step
 from torchlint.placement.protocols.amp import Amp, State
 from torchlint.placement.protocols.faults import Claim, Ledger

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import libcst as cst
 
-from torchlint.placement.definitions import Function
+from torchlint.placement.definitions.records import Function
 from torchlint.placement.protocols.conditions import Conditions, atom, constant, speaks_of, without
 from torchlint.placement.protocols.names import (
     Scope,

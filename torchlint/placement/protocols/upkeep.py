@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement.definitions import Class
+from torchlint.placement.definitions.records import Class
 from torchlint.placement.events import Build, Event, Fault, Move, Protocol, Scaler
 from torchlint.placement.syntax import descendants, dotted, words
 from torchlint.placement.values import Certainty, Kind

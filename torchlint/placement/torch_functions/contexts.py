@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.placement.arguments import Arguments
+from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.devices import (
     name_device,
     note_available_type,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.placement import torch_api
-from torchlint.placement.arguments import Arguments
+from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.devices import (
     device_places,
     name_device,
@@ -15,9 +14,10 @@ from torchlint.placement.events import (
     IgnoredDevice,
     Operand,
 )
+from torchlint.placement.hazards.syncs import demand, emit_sync
 from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.knowledge import torch_api
 from torchlint.placement.methods.moves import all_host
-from torchlint.placement.syncs import demand, emit_sync
 from torchlint.placement.syntax import words
 from torchlint.placement.torch_functions.registry import api
 from torchlint.placement.values import (

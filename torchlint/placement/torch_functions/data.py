@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import libcst as cst
 
-from torchlint.placement.arguments import Arguments
+from torchlint.placement.calls.arguments import Arguments
+from torchlint.placement.calls.operations import emit_host_only
 from torchlint.placement.devices import (
     device_at_hand,
     device_places,
@@ -18,10 +19,9 @@ from torchlint.placement.events import (
     Pin,
     Save,
 )
+from torchlint.placement.hazards.loads import is_count_of_run, is_shipped, path_of
+from torchlint.placement.hazards.syncs import demand_host
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.loads import is_count_of_run, is_shipped, path_of
-from torchlint.placement.operations import emit_host_only
-from torchlint.placement.syncs import demand_host
 from torchlint.placement.syntax import words
 from torchlint.placement.timeline import read_pending
 from torchlint.placement.torch_functions.registry import api
@@ -65,8 +65,8 @@ def _shape(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
 
 @api("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 def _loader(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
-    from torchlint.placement.libraries import batch_of
-    from torchlint.placement.workers import note_workers
+    from torchlint.placement.hazards.workers import note_workers
+    from torchlint.placement.knowledge.libraries import batch_of
 
     dataset = arguments.value("dataset", 0) or UNKNOWN
     run.emit(Build(node, run.scene, "loader", name, dataset, tuple(arguments.positional), arguments.values()))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.placement import torch_api
-from torchlint.placement.arguments import Arguments
+from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.devices import (
     name_device,
 )
@@ -13,6 +12,7 @@ from torchlint.placement.events import (
     Build,
 )
 from torchlint.placement.interpreter import Env, Interpreter
+from torchlint.placement.knowledge import torch_api
 from torchlint.placement.torch_functions import contexts, data, gradients  # noqa: F401  (they register what they read)
 from torchlint.placement.torch_functions.creation import create
 from torchlint.placement.torch_functions.modules import WRAPPERS, build_module

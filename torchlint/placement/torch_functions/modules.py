@@ -6,8 +6,8 @@ import re
 
 import libcst as cst
 
-from torchlint.placement import torch_api
-from torchlint.placement.arguments import Arguments, spread
+from torchlint.placement.calls.arguments import Arguments, spread
+from torchlint.placement.calls.operations import mix, note_parameters
 from torchlint.placement.devices import (
     device_places,
 )
@@ -18,7 +18,7 @@ from torchlint.placement.events import (
     Wrap,
 )
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.operations import mix, note_parameters
+from torchlint.placement.knowledge import torch_api
 from torchlint.placement.syntax import dotted, words
 from torchlint.placement.torch_functions.creation import from_mapping
 from torchlint.placement.torch_functions.operations import element_tensor, refused_by_autocast

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement import torch_api
-from torchlint.placement.arguments import Arguments
+from torchlint.placement.calls.arguments import Arguments
+from torchlint.placement.calls.operations import is_given, mix, tensor_operands
 from torchlint.placement.events import (
     Operand,
     UnsafeUnderAutocast,
 )
+from torchlint.placement.hazards.syncs import demand_host, emit_sync
 from torchlint.placement.interpreter import Interpreter
-from torchlint.placement.operations import is_given, mix, tensor_operands
-from torchlint.placement.syncs import demand_host, emit_sync
+from torchlint.placement.knowledge import torch_api
 from torchlint.placement.values import (
     NUMBER,
     UNKNOWN,
@@ -27,7 +27,7 @@ from torchlint.placement.values import (
 )
 
 if TYPE_CHECKING:
-    from torchlint.placement.torch_api import Binding, Overload, Parameter
+    from torchlint.placement.knowledge.torch_api import Binding, Overload, Parameter
 
 
 def bound_operands(

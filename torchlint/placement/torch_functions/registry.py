@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from torchlint.placement.arguments import Arguments
+from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.values import (
     Value,

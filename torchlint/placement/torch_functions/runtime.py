@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.placement import torch_api
-from torchlint.placement.arguments import Arguments
-from torchlint.placement.comparisons import sort_of_device
+from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.devices import (
     TYPE_OF_TENSOR,
     VENDORS,
@@ -20,8 +18,10 @@ from torchlint.placement.events import (
     Demand,
     DeviceName,
 )
+from torchlint.placement.hazards.comparisons import sort_of_device
+from torchlint.placement.hazards.syncs import emit_full_sync
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.syncs import emit_full_sync
+from torchlint.placement.knowledge import torch_api
 from torchlint.placement.syntax import integer, words
 from torchlint.placement.torch_functions.registry import api
 from torchlint.placement.values import (

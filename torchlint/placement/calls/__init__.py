@@ -1,0 +1,1 @@
+"""Who is called, with what, what that joins, and what comes back."""

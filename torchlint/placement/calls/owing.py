@@ -1,0 +1,78 @@
+"""What a function joins with a tensor of the host without saying what it is: a call of it tells, and settles that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement.definitions.records import Function, Owed
+from torchlint.placement.events import Mix, Operand
+from torchlint.placement.values import Certainty, Kind, Value, Where
+
+if TYPE_CHECKING:
+    from torchlint.placement.interpreter import Interpreter
+
+#: Operations of one function that are kept.
+_MOST = 10
+
+
+def note_owed(run: Interpreter, node: cst.CSTNode, api: str, operands: Sequence[Operand]) -> None:
+    """Remember that a tensor of the host joins a parameter of which nothing tells the kind."""
+    function = run.frame.function
+    if function is None or len(function.owed) >= _MOST or run.scene.only_host:
+        return
+    unknown = [(o, name) for o in operands if (name := _parameter(o.value)) is not None]
+    if not unknown:
+        return
+    for operand in operands:
+        value = operand.value
+        if value.kind is not Kind.TENSOR or not value.on_host or value.certainty is Certainty.GUESSED:
+            continue
+        host = value.places[0]
+        if host.rank != 1 or host.through is not None or len(value.places) > 1:
+            continue
+        for other, name in unknown:
+            if not any(o.node is node and o.parameter == name for o in function.owed):
+                function.owed.append(Owed(node, api, operand, host, other.node, name, run.scene))
+
+
+def _parameter(value: Value) -> str | None:
+    """The parameter that a value of unknown kind is, or was derived from by methods."""
+    if value.kind is not Kind.UNKNOWN or len(value.places) != 1 or "assumed" in value.facts:
+        return None
+    place = value.places[0].place
+    if place.where is not Where.OF_CALLER or f"like:{place.name}" not in value.facts:
+        return None
+    return place.name
+
+
+def settle_owed(run: Interpreter, function: Function, bound: dict[str, Value]) -> None:
+    """A call of a function passes a tensor that is elsewhere, or what the caller's own caller has to tell."""
+    for owed in function.owed:
+        value = bound.get(owed.parameter)
+        if value is None:
+            continue
+        name = _parameter(value)
+        caller = run.frame.function
+        if name is not None and caller is not None and caller is not function and caller.run is function.run:
+            if len(caller.owed) < _MOST:
+                caller.owed.append(owed._replace(parameter=name))
+        elif function.run is run and _is_elsewhere(value):
+            witness = Operand(owed.other, value)
+            aware = run.scene.device_aware or run.scene.hot or owed.scene.device_aware
+            scene = owed.scene._replace(device_aware=aware)
+            mixed = Mix(
+                owed.node, scene, owed.api, (owed.operand, witness), (owed.operand, owed.host),
+                (witness, value.places[0]),
+            )  # fmt: skip
+            run.emit(mixed, owed.host.origin)
+
+
+def _is_elsewhere(value: Value) -> bool:
+    if value.kind is not Kind.TENSOR or value.certainty is Certainty.GUESSED or not value.places:
+        return False
+    if value.facts & {"assumed", "element"} or any(p.rank == 0 or p.through is not None for p in value.places):
+        return False
+    return all(p.place.where not in (Where.HOST, Where.UNKNOWN) for p in value.places)

@@ -1,0 +1,1 @@
+"""Functions and classes of the project: their records, summaries and attributes."""

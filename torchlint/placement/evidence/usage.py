@@ -1,0 +1,603 @@
+"""One walk over a file before it is interpreted: how each scope uses its names, and which loops train."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import Any
+
+import libcst as cst
+
+from torchlint.placement.evidence.hints import (
+    is_dtype,
+    is_given_gradient,
+    is_host_type,
+    is_lengths,
+    is_non_blocking,
+    pairs_of,
+    picked_by,
+    widens,
+)
+from torchlint.placement.language.loops import counts, is_small, note_batch, note_map, note_through
+from torchlint.placement.syntax import (
+    assigned_names,
+    dotted,
+    entry_of,
+    integer,
+    semantic_fields,
+    shaped,
+    words,
+)
+
+#: Iterating over these goes through the parts of a model, not through batches.
+_PARTS_OF_A_MODEL = frozenset(
+    [
+        "parameters",
+        "named_parameters",
+        "modules",
+        "named_modules",
+        "children",
+        "named_children",
+        "param_groups",
+        "buffers",
+    ]
+)
+
+
+#: Attributes that speak of devices, or of a framework that does.
+_OF_DEVICES = frozenset(
+    "to cuda cpu device is_cuda xpu mps npu hpu get_device"
+    " prepare Accelerator accelerator set_default_device set_default_tensor_type Fabric Trainer LightningModule".split()
+)
+
+
+#: Of these, what says no more than the type of a tensor.
+_OF_TYPES = frozenset(["type_as", "to"])
+
+
+#: Names of what moves models and batches by itself.
+_PLACING_FRAMEWORKS = frozenset(
+    "Accelerator accelerator Fabric fabric Trainer LightningModule pl L lightning deepspeed colossalai Booster booster"
+    " DDP DistributedDataParallel init_process_group build_model device devices gpu use_cuda".split()
+)
+
+
+#: Functions that training runs, by the names that frameworks call.
+_TRAINING = ("forward", "training_step", "loss", "compute_loss")
+
+
+#: What a function of another file is called that does one step of a training.
+_STEP_CALL = re.compile(
+    r"^_?(?:train|training|fit|optimi[sz]e)_(?:step|batch|iter|iteration|one_step|one_batch|one_iter|minibatch)$"
+    r"|^(?:train_on_batch|optimize_parameters|forward_backward|forward_backward_step)$"
+)
+
+
+#: Arguments of a tensor's methods that are tensors themselves, by position.
+TAKEN_BY_METHODS = {
+    "gather": (1,), "scatter": (1,), "scatter_": (1,), "scatter_add": (1, 2), "scatter_add_": (1, 2),
+    "index_select": (1,), "index_add": (1, 2), "index_add_": (1, 2), "index_copy_": (1, 2), "masked_fill": (0,),
+    "masked_fill_": (0,), "masked_select": (0,), "masked_scatter_": (0, 1), "bmm": (0,), "expand_as": (0,),
+    "view_as": (0,), "type_as": (0,),
+}  # fmt: skip
+
+
+#: Methods of so many things that the name alone does not say which one is called.
+_COMMON_NAMES = frozenset("update step run forward add call apply process fit append log write reset".split())
+
+
+class Usage:
+    """What one scope (a function or the module) does with its names; dotted names such as `self.x` count, too.
+
+    attributes: which attributes are read of a name. called: names called as functions. unpacked: names passed
+    as `**name`. torch_arguments: for names passed to functions of torch by position, (function, position, whether
+    it stands there in a list). call_arguments: for names passed by position to what else has a name, (what is called,
+    position).
+    indexed: names subscripted. assigned: how often a name is bound. loads: how often it is read.
+    counters: names that are counted up, by a loop or by `+=`.
+    batch_parts: names unpacked from what a loop goes through: the inputs and targets of a batch. elements: the names of
+    what loops go through, whole. given: names that calls get by position. tuples: names of batches that are unpacked.
+    through: names that go through what another name holds, and displays: through the names in a tuple or list that
+    stands there; entries: names that go through the values of a mapping. spread: what mappings are passed to as
+    `**name`. siblings: the names that are unpacked from one parameter, by each of them. computed: names with operators
+    beside them. picked: the indices by which what a name holds was taken from a table. results: the functions whose
+    results names hold. parameters: those of the function.
+    backward: a backward stands here outside every loop. trains: one stands here at all. moves: a `to` names a device.
+    chooses: a call is told a device that may be any.
+    self_assigned: attributes of
+    `self` bound here.
+    """
+
+    __slots__ = (
+        "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "chooses", "computed",
+        "containers", "counters", "displays", "elements", "entries", "given", "indexed", "is_generator", "iterated",
+        "loads", "moves", "parameters", "picked", "results", "self_assigned", "siblings", "spread", "through",
+        "torch_arguments", "trains", "tuples", "unpacked",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.attributes: defaultdict[str, set[str]] = defaultdict(set)
+        self.called: set[str] = set()
+        self.unpacked: set[str] = set()
+        self.torch_arguments: defaultdict[str, set[tuple[str, int, bool]]] = defaultdict(set)
+        self.call_arguments: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
+        self.indexed: set[str] = set()
+        self.iterated: set[str] = set()
+        self.counters: set[str] = set()
+        self.batch_parts: set[str] = set()
+        self.elements: set[str] = set()
+        self.given: set[str] = set()
+        self.tuples: set[str] = set()
+        self.through: dict[str, str] = {}
+        self.displays: dict[str, tuple[str, ...]] = {}
+        self.entries: dict[str, str] = {}
+        self.spread: defaultdict[str, set[str]] = defaultdict(set)
+        self.picked: dict[str, str] = {}
+        self.computed: set[str] = set()
+        self.results: dict[str, str] = {}
+        self.siblings: dict[str, tuple[str, ...]] = {}
+        self.parameters: frozenset[str] = frozenset()
+        self.loads: defaultdict[str, int] = defaultdict(int)
+        self.assigned: defaultdict[str, int] = defaultdict(int)
+        self.self_assigned: set[str] = set()
+        self.backward = False
+        self.trains = False
+        self.moves = False
+        self.chooses = False
+        self.is_generator = False
+
+
+class FileUsage:
+    """The usage of every scope of a file, and facts of the file as a whole.
+
+    scopes: by id of the FunctionDef, 0 for the module. hot: ids of loops that hold a backward of their own, or call
+    a function of the file that does. called_in_loops: the last names of functions called in loops.
+    parts_loops: ids of loops over the parts of a model. named: the ids of the functions of each name.
+    small_loops: ids of loops over a few things at hand, such as the losses of one step. losses: the last names of
+    functions of several arguments whose results backward runs on.
+    libraries: the packages that the file imports from.
+    mentions: attributes that are read of anything. lengths: names by which sequences are packed, as they are.
+    """
+
+    def __init__(self, module: cst.Module) -> None:
+        self.scopes: dict[int, Usage] = {}
+        self.hot: set[int] = set()
+        self.parts_loops: set[int] = set()
+        self.small_loops: set[int] = set()
+        self._calls_in_loops: list[tuple[str, cst.CSTNode]] = []
+        self.called_in_loops: set[str] = set()
+        self._steps: set[str] = set()
+        self._around: dict[int, cst.CSTNode] = {}
+        self.torch_names: set[str] = {"torch"}
+        self.sets_default_device = False
+        self.star_imports = False
+        self.libraries: set[str] = set()
+        self.losses: set[str] = set()
+        self.mentions: set[str] = set()
+        self.lengths: set[str] = set()
+        self.named: defaultdict[str, list[int]] = defaultdict(list)
+        self._trained: set[int] | None = None
+        self._setup: set[int] | None = None
+        self.scopes[0] = Usage()
+        self.add(module)
+
+    def add(self, module: cst.Module) -> None:
+        """Walk the statements of a module, or of a part of it that was parsed later."""
+        self._trained = self._setup = None
+        for statement in module.body:
+            self._scan(statement, self.scopes[0], None)
+        for name, loop in self._calls_in_loops:
+            self.called_in_loops.add(name)
+            if name in self._steps or (name not in self.named and _STEP_CALL.search(name)):
+                self._heat(loop)
+        self._calls_in_loops.clear()
+
+    def _heat(self, loop: cst.CSTNode | None) -> None:
+        """Note that a loop holds a backward, and with it the loops that it is a small part of."""
+        while loop is not None:
+            self.hot.add(id(loop))
+            loop = self._around.get(id(loop))
+
+    def of(self, function: cst.FunctionDef | None) -> Usage:
+        usage = self.scopes.get(0 if function is None else id(function))
+        return usage if usage is not None else Usage()
+
+    def is_trained(self, function: cst.FunctionDef) -> bool:
+        """Whether code that trains, or a forward, calls the function, or one that calls it, by its name."""
+        if self._trained is None:
+            self._trained = set()
+            queue = [i for name in _TRAINING for i in self.named.get(name, ())]
+            queue += [i for i, usage in self.scopes.items() if usage.trains]
+            while queue:
+                scope = queue.pop()
+                if scope in self._trained:
+                    continue
+                self._trained.add(scope)
+                for called in self.scopes[scope].called:
+                    queue += self.named.get(called.rpartition(".")[2], ())
+        return id(function) in self._trained
+
+    def is_setup(self, function: cst.FunctionDef) -> bool:
+        """Whether constructors alone call the function, themselves or through others of its kind."""
+        if self._setup is None:
+            self._setup = self._find_setup()
+        return id(function) in self._setup
+
+    def _find_setup(self) -> set[int]:
+        names = {scope: name for name, scopes in self.named.items() for scope in scopes}
+        callers: defaultdict[int, set[int]] = defaultdict(set)
+        for caller, usage in self.scopes.items():
+            for called in usage.called:
+                for scope in self.named.get(called.rpartition(".")[2], ()):
+                    callers[scope].add(caller)
+        setup = {scope for scope, name in names.items() if name == "__init__"}
+        helpers = {s for s in callers if not names[s].startswith("__") and names[s] not in _TRAINING}
+        while True:
+            more = {s for s in helpers - setup if callers[s] - {s} and callers[s] - {s} <= setup}
+            if not more:
+                return setup
+            setup |= more
+
+    def is_host_program(self, path: str) -> bool:
+        """Whether the file is a program that trains on the CPU, where its models and its batches are."""
+        trains = any(usage.trains for usage in self.scopes.values())
+        if not trains or not self.mentions & _OF_DEVICES <= _OF_TYPES or any(u.moves for u in self.scopes.values()):
+            return False
+        if any(_PLACING_FRAMEWORKS & usage.loads.keys() for usage in self.scopes.values()):
+            return False
+        top = self.scopes[0]
+        return top.trains or "__name__" in top.loads or path.endswith(".ipynb")
+
+    @property
+    def is_host_only(self) -> bool:
+        """Whether the file trains a model and nothing in it speaks of a device."""
+        return any(usage.trains for usage in self.scopes.values()) and self.mentions.isdisjoint(_OF_DEVICES)
+
+    def _scan(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
+        reader = _READERS[type(node)]
+        if reader is not None:
+            reader(self, node, scope, loop)
+
+    def _name(self, node: cst.Name, scope: Usage, loop: cst.CSTNode | None) -> None:
+        scope.loads[node.value] += 1
+
+    def _below(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
+        """The generic walk: nothing on it may cost, most nodes of a file come through here."""
+        for field in semantic_fields(type(node)):
+            child = getattr(node, field)
+            kind = type(child)
+            if kind is list or kind is tuple:
+                for item in child:
+                    reader = _READERS[type(item)]
+                    if reader is not None:
+                        reader(self, item, scope, loop)
+            else:
+                reader = _READERS[kind]
+                if reader is not None:
+                    reader(self, child, scope, loop)
+
+    def _import(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
+        if type(node) is cst.Import:
+            for alias in node.names:
+                library = (dotted(alias.name) or "").split(".")[0]
+                self.libraries.add(library)
+                if library == "torch":
+                    self.torch_names.add(alias.asname.name.value if alias.asname else "torch")  # type: ignore[union-attr]
+            return
+        if type(node) is cst.ImportFrom and node.module is not None and not node.relative:
+            self.libraries.add((dotted(node.module) or "").split(".")[0])
+        if type(node) is cst.ImportFrom and isinstance(node.names, cst.ImportStar):
+            self.star_imports = True
+        elif type(node) is cst.ImportFrom and node.module is not None and not isinstance(node.names, cst.ImportStar):
+            if (dotted(node.module) or "").split(".")[0] == "torch" and not node.relative:
+                for alias in node.names:
+                    name = dotted(alias.asname.name if alias.asname else alias.name)
+                    if name is not None:
+                        self.torch_names.add(name)
+
+    def _function(self, node: cst.FunctionDef, scope: Usage, loop: cst.CSTNode | None) -> None:
+        inner = self.scopes[id(node)] = Usage()
+        inner.parameters = frozenset(p.name.value for p in node.params.params)
+        self.named[node.name.value].append(id(node))
+        scope.assigned[node.name.value] += 1
+        self._below(node.params, inner, None)
+        self._scan(node.body, inner, None)
+        if inner.backward:
+            self._steps.add(node.name.value)
+        for decorator in node.decorators:
+            self._scan(decorator.decorator, scope, loop)
+
+    def _attribute(self, node: cst.Attribute, scope: Usage, loop: cst.CSTNode | None) -> None:
+        base = node.value
+        name = dotted(base)
+        self.mentions.add(node.attr.value)
+        if name is None:
+            self._scan(base, scope, loop)
+            return
+        attributes, loads = scope.attributes, scope.loads
+        attributes[name].add(node.attr.value)
+        loads[name] += 1
+        while "." in name:
+            name, _, tail = name.rpartition(".")
+            loads[name] += 1
+            attributes[name].add(tail)
+
+    def _call(self, node: cst.Call, scope: Usage, loop: cst.CSTNode | None) -> None:
+        func = node.func
+        name = dotted(func)
+        if name is not None:
+            scope.called.add(name)
+        if name == "map":
+            note_map(node, scope)
+        if type(func) is cst.Attribute:
+            self._method_call(node, func, scope, loop)
+        if loop is not None and name is not None:
+            self._note_step(node, name, loop)
+        root = func
+        while type(root) is cst.Attribute:
+            root = root.value
+        of_torch = type(root) is cst.Name and root.value in self.torch_names
+        if name is not None and name.endswith(("set_default_device", "set_default_tensor_type")):
+            self.sets_default_device = self.sets_default_device or not is_host_type(node)
+        packs = name is not None and name.rpartition(".")[2] == "pack_padded_sequence"
+        for position, arg in enumerate(node.args):
+            value = arg.value
+            if packs and type(value) is cst.Name and is_lengths(arg, position):
+                self.lengths.add(value.value)
+            if arg.keyword is not None and arg.keyword.value == "device":
+                scope.chooses = scope.chooses or type(value) in (cst.Name, cst.Attribute)
+            if type(value) is cst.Name and arg.keyword is None and not arg.star:
+                scope.given.add(value.value)
+            if arg.star == "**":
+                inner = dotted(value)
+                if inner is not None:
+                    scope.unpacked.add(inner)
+                    scope.spread[inner].add(name or "")
+            elif of_torch and arg.keyword is None:
+                listed = type(value) in (cst.List, cst.Tuple)
+                for item in [e.value for e in value.elements] if listed else [value]:  # type: ignore[attr-defined]
+                    inner = shaped(item)
+                    if inner is not None:
+                        scope.torch_arguments[inner].add((name or "", position, listed))
+            elif name is not None and arg.keyword is None:
+                # The second argument of a recurrent layer may be a tuple of tensors.
+                parts = [e.value for e in value.elements] if position == 1 and type(value) is cst.Tuple else [value]
+                for part in parts:
+                    inner = dotted(part)
+                    if inner is not None:
+                        scope.call_arguments[inner].add((name, position))
+            self._scan(value, scope, loop)
+        if type(func) is cst.Attribute:
+            self._attribute(func, scope, loop)
+        else:
+            self._scan(func, scope, loop)
+
+    def _note_step(self, node: cst.Call, name: str, loop: cst.CSTNode) -> None:
+        """Remember a call in a loop: the function may turn out to hold the backward."""
+        receiver, dot, last = name.rpartition(".")
+        whole = _STEP_CALL.search(last) and any("loader" in words(a.value) for a in node.args)
+        if (not dot or receiver == "self" or last not in _COMMON_NAMES) and not whole:
+            self._calls_in_loops.append((last, loop))
+        if "loss_scaler" in last or (last == "scaler" and not dot):
+            # timm's NativeScaler: a call does backward, clipping and step.
+            self._heat(loop)
+
+    def _method_call(self, node: cst.Call, func: cst.Attribute, scope: Usage, loop: cst.CSTNode | None) -> None:
+        method = func.attr.value
+        receiver = dotted(func.value)
+        of_torch = (receiver or "").split(".")[0] in self.torch_names
+        for position in () if of_torch else TAKEN_BY_METHODS.get(method, ()):
+            given = node.args[position] if position < len(node.args) else None
+            name = shaped(given.value) if given is not None and given.keyword is None and not given.star else None
+            if name is not None:
+                scope.torch_arguments[name].add((f"Tensor.{method}", position, False))
+        positional = bool(node.args) and any(a.keyword is None for a in node.args)
+        if method in ("backward", "manual_backward", "minimize") or (method == "step" and "optim" in words(func.value)):
+            if method == "backward" and positional and receiver is not None:
+                # A tensor's backward hardly ever takes a gradient: this is a framework's.
+                scope.attributes[receiver].add("backward()")
+            self._note_losses(node, func.value, scope)
+            scope.trains = True
+            if loop is None:
+                scope.backward = True
+            elif not is_given_gradient(node):
+                self._heat(loop)
+        if method == "cuda" or (method == "to" and any(not is_dtype(a) for a in node.args)):
+            scope.moves = True
+        if method == "cuda" and receiver is not None and any(is_non_blocking(a) for a in node.args):
+            scope.attributes[receiver].add("[copied]")
+        if method in ("view", "reshape") and len(node.args) > 1 and integer(node.args[0].value) == -1:
+            self._note_spread(func.value, scope)
+        if receiver is not None:
+            if any(a.keyword is not None and a.keyword.value in ("dim", "keepdim") for a in node.args):
+                scope.attributes[receiver].add("dim=")
+            if method == "size" and (positional or node.args):
+                scope.attributes[receiver].add("size()")
+            if method in ("size", "dim") and not node.args:
+                scope.attributes[receiver].add(method + "()")
+
+    def _note_losses(self, node: cst.Call, receiver: cst.BaseExpression, scope: Usage) -> None:
+        """Note what computed the values that a backward runs on: `loss.backward()`, `scaler.scale(loss).backward()`."""
+        given = [a.value for a in node.args if a.keyword is None]
+        given += [a.value for a in receiver.args] if type(receiver) is cst.Call else [receiver]
+        self.losses.update(scope.results[v.value] for v in given if type(v) is cst.Name and v.value in scope.results)
+
+    def _for(self, node: cst.For, scope: Usage, loop: cst.CSTNode | None) -> None:
+        source = words(node.iter).replace("enumerate(", "").split("(")[0].rsplit(".", 1)[-1]
+        parts = source in _PARTS_OF_A_MODEL
+        if parts:
+            self.parts_loops.add(id(node))
+        if is_small(node.iter):
+            self.small_loops.add(id(node))
+            if loop is not None:
+                self._around[id(node)] = loop
+        if counts(node.iter):
+            scope.counters.update(list(assigned_names(node.target))[:1])
+        name = dotted(node.iter)
+        if name is not None:
+            scope.iterated.add(name)
+        note_through(node, scope)
+        note_batch(node, scope)
+        self._scan(node.iter, scope, loop)
+        self._target(node.target, scope, loop)
+        self._scan(node.body, scope, loop if parts and loop is not None else node)
+        if node.orelse is not None:
+            self._scan(node.orelse, scope, loop)
+
+    def _clause(self, node: cst.CompFor, scope: Usage, loop: cst.CSTNode | None) -> None:
+        note_through(node, scope)
+        self._below(node, scope, loop)
+
+    def _while(self, node: cst.While, scope: Usage, loop: cst.CSTNode | None) -> None:
+        self._scan(node.test, scope, node)
+        self._scan(node.body, scope, node)
+        if node.orelse is not None:
+            self._scan(node.orelse, scope, loop)
+
+    def _target(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
+        kind = type(node)
+        if kind is cst.Name:
+            scope.assigned[node.value] += 1  # type: ignore[attr-defined]
+        elif kind in (cst.Tuple, cst.List):
+            for element in node.elements:  # type: ignore[attr-defined]
+                self._target(element.value, scope, loop)
+        elif kind is cst.Attribute:
+            name = dotted(node)
+            if name is not None:
+                scope.assigned[name] += 1
+                if name.startswith("self.") and name.count(".") == 1:
+                    scope.self_assigned.add(name[5:])
+            self._scan(node.value, scope, loop)  # type: ignore[attr-defined]
+        else:
+            holder = dotted(node.value) if kind is cst.Subscript else None  # type: ignore[attr-defined]
+            if holder is not None and holder.startswith("self.") and holder.count(".") == 1:
+                scope.self_assigned.add(holder[5:])
+            self._scan(node, scope, loop)
+
+    def _assign(self, node: cst.Assign, scope: Usage, loop: cst.CSTNode | None) -> None:
+        for target in node.targets:
+            self._target(target.target, scope, loop)
+            if type(target.target) is cst.Tuple and type(node.value) is cst.Name:
+                names, whole = tuple(assigned_names(target.target)), node.value.value
+                if whole in scope.elements:
+                    scope.batch_parts.update(names)
+                    scope.tuples.add(whole)
+                elif whole in scope.parameters:
+                    scope.siblings.update(dict.fromkeys(names, names))
+            for name, value in pairs_of(target.target, node.value):
+                if entry_of(value) in scope.elements:
+                    scope.batch_parts.add(name)
+            if type(target.target) is cst.Name and type(node.value) is cst.Call:
+                function = dotted(node.value.func)
+                if function is not None and sum(a.keyword is None and not a.star for a in node.value.args) > 1:
+                    scope.results[target.target.value] = function.rpartition(".")[2]
+            picked = picked_by(node.value)
+            if picked is not None and type(target.target) is cst.Name:
+                scope.picked[target.target.value] = picked
+        self._scan(node.value, scope, loop)
+
+    def _note_spread(self, node: cst.BaseExpression, scope: Usage) -> None:
+        """What `table[index]` gave is laid out along a batch: the index holds one number an element of the batch."""
+        picked = scope.picked.get(node.value) if type(node) is cst.Name else picked_by(node)
+        if picked is not None:
+            scope.attributes[picked].add("[batch]")
+
+    def _assign_one(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
+        self._target(node.target, scope, loop)  # type: ignore[attr-defined]
+        if type(node) is cst.AugAssign:
+            name = dotted(node.target)
+            if name is not None:
+                scope.loads[name] += 1
+                if type(node.operator) is cst.AddAssign:
+                    scope.counters.add(name)
+        if node.value is not None:  # type: ignore[attr-defined]
+            self._scan(node.value, scope, loop)  # type: ignore[attr-defined]
+
+    def _subscript(self, node: cst.Subscript, scope: Usage, loop: cst.CSTNode | None) -> None:
+        name = dotted(node.value)
+        if name is not None:
+            scope.indexed.add(name)
+            for element in node.slice:
+                if type(element.slice) is cst.Index and type(element.slice.value) is cst.SimpleString:
+                    scope.attributes[name].add("[str]")
+                elif type(element.slice) is cst.Index and self._is_call_of_torch(element.slice.value):
+                    scope.attributes[name].add("[tensor]")
+                elif len(node.slice) > 1:
+                    scope.attributes[name].add("[,]")
+        if len(node.slice) > 1 and type(node.slice[0].slice) is cst.Slice and widens(node.slice[1]):
+            self._note_spread(node.value, scope)
+        self._below(node, scope, loop)
+
+    def _is_call_of_torch(self, node: cst.BaseExpression) -> bool:
+        root = node.func if type(node) is cst.Call else None
+        while type(root) is cst.Attribute:
+            root = root.value
+        return type(root) is cst.Name and root.value in self.torch_names
+
+    def _binary(self, node: cst.BinaryOperation, scope: Usage, loop: cst.CSTNode | None) -> None:
+        """A chain of operators leans to the left, and may have thousands of terms."""
+        left: cst.BaseExpression = node
+        while type(left) is cst.BinaryOperation:
+            _note_operand(left.right, scope)
+            self._scan(left.right, scope, loop)
+            left = left.left
+        _note_operand(left, scope)
+        self._scan(left, scope, loop)
+
+    def _unary(self, node: cst.UnaryOperation, scope: Usage, loop: cst.CSTNode | None) -> None:
+        if type(node.operator) is not cst.Not:
+            _note_operand(node.expression, scope)
+        self._scan(node.expression, scope, loop)
+
+    def _if(self, node: cst.If, scope: Usage, loop: cst.CSTNode | None) -> None:
+        """An if with its elifs, of which there may be a thousand."""
+        clause: cst.If | cst.Else | None = node
+        while type(clause) is cst.If:
+            self._scan(clause.test, scope, loop)
+            self._scan(clause.body, scope, loop)
+            clause = clause.orelse
+        if clause is not None:
+            self._scan(clause, scope, loop)
+
+    def _yield(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
+        scope.is_generator = True
+        self._below(node, scope, loop)
+
+
+def _note_operand(node: cst.BaseExpression, scope: Usage) -> None:
+    """Note a name that is computed with."""
+    if type(node) is cst.Name:
+        scope.computed.add(node.value)
+
+
+class _Readers(dict[type, Any]):
+    """How to read each type of node: as it is registered, else what is below it; None for what holds no code."""
+
+    def __missing__(self, kind: type) -> Any:
+        self[kind] = reader = FileUsage._below if semantic_fields(kind) else None
+        return reader
+
+
+_READERS = _Readers()
+
+
+_READERS |= {
+    cst.Name: FileUsage._name,
+    cst.CompFor: FileUsage._clause,
+    cst.Import: FileUsage._import,
+    cst.ImportFrom: FileUsage._import,
+    cst.FunctionDef: FileUsage._function,
+    cst.BinaryOperation: FileUsage._binary,
+    cst.UnaryOperation: FileUsage._unary,
+    cst.If: FileUsage._if,
+    cst.Attribute: FileUsage._attribute,
+    cst.Call: FileUsage._call,
+    cst.For: FileUsage._for,
+    cst.While: FileUsage._while,
+    cst.Assign: FileUsage._assign,
+    cst.AnnAssign: FileUsage._assign_one,
+    cst.AugAssign: FileUsage._assign_one,
+    cst.NamedExpr: FileUsage._assign_one,
+    cst.Subscript: FileUsage._subscript,
+    cst.Yield: FileUsage._yield,
+}

@@ -1,0 +1,302 @@
+"""Autograd graphs that outlive their step: what holds one, and what keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from torchlint.placement.events import Accumulate
+from torchlint.placement.syntax import assigned_names, children, descendants, dotted, statements
+from torchlint.placement.values import UNKNOWN, Kind, Value, Where
+
+if TYPE_CHECKING:
+    from torchlint.placement.definitions.records import Function
+    from torchlint.placement.interpreter import Env, Interpreter
+
+#: Methods whose result hangs on the graph of what they are called on.
+_PASSING = frozenset(
+    [
+        "mean",
+        "sum",
+        "clone",
+        "abs",
+        "squeeze",
+        "unsqueeze",
+        "float",
+        "half",
+        "double",
+        "to",
+        "cuda",
+        "cpu",
+        "view",
+        "reshape",
+        "pow",
+        "sqrt",
+        "exp",
+        "log",
+        "neg",
+    ]
+)
+_DISPLAYS = (cst.List, cst.Tuple, cst.Dict)
+_BACKWARD = frozenset(["backward", "manual_backward"])
+
+
+class Backwards(NamedTuple):
+    """What is known of the backward calls in a piece of code.
+
+    losses: the names that backward is called on, or that are handed to it. sources: all names that flow into those.
+    """
+
+    losses: frozenset[str]
+    sources: frozenset[str]
+
+
+def keeper_of(node: cst.BaseExpression) -> str:
+    """The name of what holds a list: its own, or that of the mapping it is an item of; empty where it has none."""
+    return dotted(node) or (dotted(node.value) if isinstance(node, cst.Subscript) else None) or ""
+
+
+def returned_loss(run: Interpreter, function: Function, statement: cst.CSTNode, value: Value) -> Value:
+    """What a function returns, which hangs on a graph if the function itself has run a backward on it."""
+    given = statement.value if isinstance(statement, cst.Return) else None
+    name = dotted(given) if given is not None else None
+    if name is None or value.kind not in (Kind.TENSOR, Kind.UNKNOWN) or "cut" in value.facts:
+        return value
+    if name not in backwards(run, function.node).losses:
+        return value
+    return value.but(facts=value.facts | {"loss", "grad"})
+
+
+def keep(
+    run: Interpreter, node: cst.CSTNode, kept: cst.BaseExpression, value: Value, how: str, into: str
+) -> None:
+    """`value`, the value of `kept`, is added to `into`: tell where its graph outlives the step with it."""
+    held = value.kind in (Kind.TENSOR, Kind.UNKNOWN) or isinstance(kept, _DISPLAYS)
+    if not held or run.scene.no_grad or not into:
+        return
+    carriers = set(_carriers(kept))
+    if not carriers:
+        return
+    function = run.frame.function
+    if function is not None and into.startswith(f"{run.frame.self_name}."):
+        for name in carriers.intersection(function.parameters):
+            if not run.frame.usage.assigned.get(name):
+                function.keeps.add(name)
+    scene = run.scene
+    loop = scene.loops[-1] if scene.evaluating and scene.loops else scene.step_loop
+    trains = scene.stepwise and not scene.evaluating
+    # To evaluate with gradients is to keep every batch's graph, whole, until the sum goes.
+    evaluates = scene.evaluating and bool(scene.loops) and {"loss", "grad"} <= value.facts
+    if not (trains or evaluates) or scene.is_test or not _outlives(run, into, loop):
+        return
+    whole: cst.CSTNode = function.node if function is not None else run.module
+    here = backwards(run, whole)
+    if not (carriers & here.losses or {"loss", "grad"} <= value.facts):
+        return
+    around = backwards(run, run.module) if "." in into else here
+    if into not in around.sources:
+        run.emit(Accumulate(node, run.scene, value, how, into, kept, _is_renewed(loop, into)))
+
+
+def keep_sum(run: Interpreter, node: cst.Assign, value: Value, env: Env) -> None:
+    """`total = total + loss`, and `self.mean = 0.9 * self.mean + 0.1 * x.mean()`, which `forward` does once a step."""
+    target = dotted(node.targets[0].target)
+    if target is None or target not in _carriers(node.value):
+        return
+    added = _beside(node.value, target)
+    if added is not None:
+        keep(run, node, added, value, "=", target)
+        keep_state(run, node, added, value, target, env)
+
+
+def keep_state(
+    run: Interpreter, node: cst.CSTNode, kept: cst.BaseExpression, value: Value, into: str, env: Env
+) -> None:
+    """A Module adds what it computes to its own state: tell it where the graph of every step hangs on it."""
+    function, scene = run.frame.function, run.scene
+    if scene.role not in ("forward", "loss") or scene.no_grad or scene.is_test or function is None:
+        return
+    own = f"{run.frame.self_name}."
+    if function.owner is None or not into.startswith(own) or _is_bound_by(function.node.body, into):
+        return
+    carriers = [env.get(name, UNKNOWN) for name in _carriers(kept) if not name.startswith(own)]
+    if value.kind is Kind.TENSOR and "cut" not in value.facts and any(map(_may_hold_a_graph, carriers)):
+        run.emit(Accumulate(node, scene, value, "state", into, kept))
+
+
+def _may_hold_a_graph(value: Value) -> bool:
+    """Whether a value is a tensor with a graph, or one of the caller's, who may train what it comes from."""
+    if value.kind is not Kind.TENSOR or "cut" in value.facts:
+        return False
+    return "grad" in value.facts or any(p.place.where is Where.OF_CALLER for p in value.places)
+
+
+def _beside(node: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
+    """What a sum adds to `name`, or to a multiple of it."""
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add | cst.Subtract):
+        return None
+    sides = [side for side in (node.left, node.right) if name not in _carriers(side)]
+    return sides[0] if len(sides) == 1 else None
+
+
+def _carriers(node: cst.BaseExpression) -> Iterator[str]:
+    """The names whose graph an expression hangs on; none where it is cut, or where that is not known."""
+    name = dotted(node)
+    if name is not None:
+        if not name.endswith((".data", ".grad")):
+            yield name
+    elif isinstance(node, cst.BinaryOperation):
+        yield from _carriers(node.left)
+        yield from _carriers(node.right)
+    elif isinstance(node, cst.UnaryOperation):
+        yield from _carriers(node.expression)
+    elif isinstance(node, cst.List | cst.Tuple | cst.Dict):
+        for element in node.elements:
+            yield from _carriers(element.value)
+    elif (
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value in _PASSING
+    ):
+        yield from _carriers(node.func.value)
+
+
+def _outlives(run: Interpreter, into: str, loop: cst.CSTNode | None) -> bool:
+    """Whether a name is bound outside of the step, so that what it holds is there in the next one."""
+    if isinstance(loop, cst.For | cst.While):
+        return not _is_bound_by(loop.body, into)
+    function = run.frame.function
+    if function is None or "." not in into:
+        return function is not None and into in run.frame.global_names
+    return not _is_bound_by(function.node.body, into)
+
+
+def _is_renewed(loop: cst.CSTNode | None, name: str) -> bool:
+    """Whether the loop sets `name` to a number or an empty list now and then, which frees what it held."""
+    if not isinstance(loop, cst.For | cst.While):
+        return False
+    return any(
+        isinstance(node, cst.Assign)
+        and any(dotted(t.target) == name for t in node.targets)
+        and name not in _names(node.value)
+        for node in descendants(loop.body)
+    )
+
+
+def _is_bound_by(body: cst.BaseSuite, name: str) -> bool:
+    """Whether every run of a block binds `name` anew."""
+    for statement in statements(body):
+        if isinstance(statement, cst.With):
+            if _is_bound_by(statement.body, name):
+                return True
+        for small in statement.body if isinstance(statement, cst.SimpleStatementLine) else (statement,):
+            if isinstance(small, cst.Assign):
+                targets = [t.target for t in small.targets]
+            elif isinstance(small, cst.AnnAssign) and small.value is not None:
+                targets = [small.target]
+            else:
+                continue
+            if small.value is not None and name in _names(small.value):
+                continue  # it grows
+            if any(name == dotted(t) or name in assigned_names(t) for t in targets):
+                return True
+    return False
+
+
+def backwards(run: Interpreter, code: cst.CSTNode) -> Backwards:
+    """What is known of the backward calls in a function or a module, computed once."""
+    found = run.backwards.get(code)
+    if found is None:
+        found = run.backwards[code] = _find(code)
+    return found
+
+
+def _find(code: cst.CSTNode) -> Backwards:
+    losses: set[str] = set()
+    sources: set[str] = set()
+    flows: list[tuple[set[str], set[str]]] = []
+    own = set(map(id, _of_scope(code)))
+    for node in descendants(code):
+        if isinstance(node, cst.Call):
+            for given in _backwarded(node):
+                sources.update(_names(given))
+                if id(node) in own:
+                    losses.update(_carriers(given))
+        elif isinstance(node, cst.Assign):
+            flows.append(({n for t in node.targets for n in _targets(t.target)}, set(_names(node.value))))
+        elif isinstance(node, cst.AugAssign):
+            flows.append((set(_targets(node.target)), set(_names(node.value))))
+        elif isinstance(node, (cst.For, cst.CompFor)):
+            flows.append((set(_targets(node.target)), set(_names(node.iter))))
+    changed = True
+    while changed:
+        changed = False
+        for targets, origins in flows:
+            if targets & sources and not origins <= sources:
+                sources |= origins
+                changed = True
+    return Backwards(frozenset(losses), frozenset(sources))
+
+
+def _of_scope(code: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes of a function or a module, those of functions within it left out: their names are their own."""
+    stack = [*children(code)]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, cst.FunctionDef | cst.Lambda):
+            stack.extend(children(node))
+
+
+def _backwarded(call: cst.Call) -> Iterator[cst.BaseExpression]:
+    """The expressions whose backward a call runs."""
+    func = call.func
+    name = (
+        func.attr.value
+        if isinstance(func, cst.Attribute)
+        else func.value
+        if isinstance(func, cst.Name)
+        else ""
+    )
+    if name in _BACKWARD and isinstance(func, cst.Attribute):
+        yield from (a.value for a in call.args if a.keyword is None or a.keyword.value in ("loss", "tensors"))
+        yield _unscaled(func.value)
+    elif "loss_scaler" in name and call.args:
+        yield call.args[0].value
+
+
+def _unscaled(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`loss` for `scaler.scale(loss)`."""
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
+        if node.func.attr.value in ("scale", "scale_loss"):
+            return node.args[0].value
+    return node
+
+
+def _targets(node: cst.CSTNode) -> Iterator[str]:
+    name = dotted(node)
+    if name is not None:
+        yield name
+    elif isinstance(node, cst.Subscript):
+        yield from _targets(node.value)
+    else:
+        yield from assigned_names(node)
+
+
+def _names(node: cst.CSTNode) -> Iterator[str]:
+    """The names in an expression, dotted ones whole, and with them what they are attributes of."""
+    name = dotted(node)
+    if name is not None:
+        yield name
+        while "." in name:
+            name = name.rpartition(".")[0]
+            yield name
+        return
+    if isinstance(node, cst.Attribute):
+        yield from _names(node.value)
+        return
+    for child in children(node):
+        if not (isinstance(node, cst.Arg) and child is node.keyword):
+            yield from _names(child)

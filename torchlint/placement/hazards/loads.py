@@ -1,0 +1,133 @@
+"""What files are read by `torch.load`: where they stand, and what their contents go into."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TypeGuard
+
+import libcst as cst
+
+from torchlint.placement.definitions.records import Class
+from torchlint.placement.events import Load
+from torchlint.placement.interpreter import Interpreter
+from torchlint.placement.syntax import descendants, dotted, words
+from torchlint.placement.values import Certainty, Kind, Value
+
+#: What a scheduler of the learning rate and a GradScaler keep are numbers (torch/optim/lr_scheduler.py,
+#: torch/amp/grad_scaler.py: `state_dict`).
+_KEEPS_NUMBERS = re.compile(r"(?:sched(?:uler)?s?|scaler)$", re.IGNORECASE)
+
+
+def path_of(node: cst.CSTNode) -> str:
+    """A path in words; of a sum, what it starts with."""
+    return path_of(node.left) + "…" if type(node) is cst.BinaryOperation else words(node)
+
+
+#: How a program finds what is installed beside it.
+_ANCHORS = frozenset(["__file__", "pkg_resources", "resources"])
+#: What paths are put together with.
+_PATH_TOOLS = frozenset("os osp op path pathlib Path str open join dirname abspath realpath importlib files".split())
+
+
+def is_shipped(run: Interpreter, path: cst.CSTNode) -> bool:
+    """Whether a path names one fixed file beside the source: `Path(__file__).parent / "weights.pt"`."""
+    names = _read_from(run, path, 0)
+    return bool(names & _ANCHORS) and names <= _ANCHORS | _PATH_TOOLS
+
+
+def _read_from(run: Interpreter, node: cst.CSTNode, depth: int) -> set[str]:
+    """The names that an expression is made of, constants of the module and of the function replaced by theirs."""
+    found: set[str] = set()
+    for name in _names(node):
+        own = name in run.frame.parameters or bool(run.frame.usage.assigned.get(name))
+        if name in _ANCHORS or (name in _PATH_TOOLS and not own):
+            found.add(name)
+            continue
+        bound = _bound_to(run, name) if depth < _DEEPEST else None
+        found |= {f"variable {name}"} if bound is None else _read_from(run, bound, depth + 1)
+    return found
+
+
+def _names(node: cst.CSTNode) -> list[str]:
+    name = dotted(node) or ""
+    if re.match(r"os\.(?!path\b|fspath\b)", name):
+        return [name]  # the environment
+    if type(node) is cst.Attribute:
+        return _names(node.value)
+    if type(node) is cst.Arg:
+        return _names(node.value)
+    if type(node) is cst.Name:
+        return [node.value]
+    return [name for child in node.children for name in _names(child)]
+
+
+def _bound_to(run: Interpreter, name: str) -> cst.BaseExpression | None:
+    """What a name is bound to, if that is once in the function, or else once in the module."""
+    function = run.frame.function
+    if name in run.frame.parameters:
+        return None
+    for scope in (function.node.body if function is not None else None, run.module):
+        found = [a.value for a in descendants(scope) if _binds(a, name)] if scope is not None else []
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+def _binds(node: cst.CSTNode, name: str) -> TypeGuard[cst.Assign]:
+    if type(node) is not cst.Assign:
+        return False
+    return any(type(t.target) is cst.Name and t.target.value == name for t in node.targets)
+
+
+#: How many constants deep a path is followed.
+_DEEPEST = 4
+
+
+def is_count_of_run(run: Interpreter, node: cst.CSTNode) -> bool:
+    """Whether `object.state_dict()` is of a class of the project whose fields are numbers, texts and mappings."""
+    function = run.called.get(node)
+    cls = function.owner if function is not None and function.name == "state_dict" else None
+    if cls is None or any(not isinstance(base.ref, Class) for owner in cls.lineage() for base in owner.bases):
+        return False
+    held = [value.kind for owner in cls.lineage() for value in owner.attributes.values()]
+    types = [type_ for owner in cls.lineage() for type_ in _types_of_fields(owner)]
+    return bool(held or types) and set(held) <= _COUNTING and all(names <= _COUNTING_TYPES for names in types)
+
+
+def _types_of_fields(cls: Class) -> Iterator[set[str]]:
+    """The names in the annotation of each field that a class declares."""
+    for line in cls.node.body.body:
+        for small in line.body if type(line) is cst.SimpleStatementLine else ():
+            if type(small) is cst.AnnAssign:
+                yield set(_names(small.annotation.annotation))
+
+
+#: What counts of a run are, and the state of a loader.
+_COUNTING = frozenset([Kind.NUMBER, Kind.STRING, Kind.NONE, Kind.DTYPE])
+_COUNTING_TYPES = frozenset("int float bool str dict Dict Any Optional None typing".split())
+
+
+def note_loaded(run: Interpreter, node: cst.CSTNode, into: str) -> None:
+    """What is read, or a part of it, goes into what `into` names."""
+    while type(node) is cst.Subscript or type(node) is cst.Attribute:
+        node = node.value
+    if type(node) is cst.Call:
+        event = run.events.get((Load, node))
+        if isinstance(event, Load):
+            event.into = into
+
+
+def note_restored(run: Interpreter, receiver: Value, holder: cst.BaseExpression, state: cst.CSTNode) -> None:
+    """`holder.load_state_dict(state)`: where a scheduler or a scaler takes all that was read, it was numbers alone."""
+    named = _KEEPS_NUMBERS.search(dotted(holder) or "") is not None
+    unsure = receiver.kind not in (Kind.MODULE, Kind.OPTIMIZER) or receiver.certainty is not Certainty.KNOWN
+    if receiver.kind not in (Kind.SCHEDULER, Kind.SCALER) and not (named and unsure):
+        return
+    event = run.events.get((Load, state))
+    if event is None and (name := dotted(state)) is not None:
+        function = run.scene.function
+        read = [e for e in run.events.values() if isinstance(e, Load) and e.scene.function is function]
+        event = next((e for e in reversed(read) if e.into == name), None)
+    if isinstance(event, Load):
+        event.numbers = True

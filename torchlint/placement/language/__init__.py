@@ -1,0 +1,1 @@
+"""How statements and expressions of Python change what is known."""

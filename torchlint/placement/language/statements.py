@@ -1,0 +1,531 @@
+"""How statements change what is known."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from torchlint.placement.calls.operations import augmented
+from torchlint.placement.events import Autocast, Demand, Return
+from torchlint.placement.evidence.demands import (
+    asks_availability,
+    imports_torch,
+    leaves_program,
+    note_demand,
+    note_import,
+    note_text,
+)
+from torchlint.placement.hazards.discards import (
+    mark_dropped,
+    mark_dropped_elements,
+    mark_loop_variable,
+    mark_unread,
+)
+from torchlint.placement.hazards.graphs import keep_sum
+from torchlint.placement.hazards.loads import note_loaded
+from torchlint.placement.hazards.syncs import demand_compared, ends_loop
+from torchlint.placement.interpreter import (
+    ENDED,
+    LOOP_PASSES,
+    Env,
+    Interpreter,
+    Outcome,
+    forget_below,
+    join_env,
+    key_of,
+    negated,
+    replace_env,
+    statement,
+)
+from torchlint.placement.knowledge.apis import api_value
+from torchlint.placement.language.binding import bind
+from torchlint.placement.language.branches import (
+    Branch,
+    condition_of,
+    conjuncts,
+    drop_placeholders,
+    meet,
+    opposite,
+    world_of,
+)
+from torchlint.placement.language.conditions import narrow, truth_test
+from torchlint.placement.language.guards import branch_tests, tests_of
+from torchlint.placement.language.keys import round_of
+from torchlint.placement.language.rounds import Carried, carried
+from torchlint.placement.scene import Scene
+from torchlint.placement.syntax import descendants, dotted, mentions, words
+from torchlint.placement.values import (
+    NO_FACTS,
+    NONE,
+    UNKNOWN,
+    Kind,
+    Value,
+    guarded,
+    with_rank,
+)
+
+
+@statement(cst.Expr)
+def expr(run: Interpreter, node: cst.Expr, env: Env) -> Outcome | None:
+    value = node.value
+    note_text(run, node)
+    row = value if type(value) is cst.Tuple else None
+    parts = [e.value for e in row.elements] if row is not None else [value]
+    for part in parts:
+        if type(part) is cst.Call:
+            from torchlint.placement.calls.dispatch import dropped_call
+
+            dropped_call(run, part, env, row)
+            if leaves_program(run, part, env):
+                return ENDED
+        else:
+            if isinstance(part, cst.BaseComp):
+                mark_dropped_elements(run, part)
+            for arm in _arms(part):
+                mark_dropped(run, arm, env, None)
+            run.evaluate(part, env)
+    return None
+
+
+def _arms(node: cst.BaseExpression) -> list[cst.Call]:
+    """The calls one of which a conditional expression, or a condition and what it lets happen, comes down to."""
+    ends: list[cst.BaseExpression] = []
+    if type(node) is cst.IfExp:
+        ends = [node.body, node.orelse]
+    elif type(node) is cst.BooleanOperation:
+        ends = [node.right]
+    return [call for end in ends for call in ([end] if type(end) is cst.Call else _arms(end))]
+
+
+@statement(cst.Assign)
+def assign(run: Interpreter, node: cst.Assign, env: Env) -> Outcome | None:
+    mark_unread(run, node)
+    value = run.evaluate(node.value, env)
+    note_loaded(run, node.value, words(node.targets[0].target))
+    if run.scene.no_grad and "grad" in value.facts and value.kind in (Kind.TENSOR, Kind.UNKNOWN):
+        value = value.but(facts=value.facts - {"grad"} | {"cut"})
+    if len(node.targets) == 1 and isinstance(node.value, cst.BinaryOperation):
+        keep_sum(run, node, value, env)
+    run.frame.statement = node if len(node.targets) == 1 else None
+    for target in node.targets:
+        bind(run, target.target, value, env, node.value)
+    run.frame.statement = None
+    return None
+
+
+@statement(cst.AnnAssign)
+def annotated_assign(run: Interpreter, node: cst.AnnAssign, env: Env) -> Outcome | None:
+    if node.value is None:
+        return None
+    value = run.evaluate(node.value, env)
+    if value.kind is Kind.UNKNOWN:
+        from torchlint.placement.evidence.kinds import from_annotation
+
+        promised = from_annotation(node.annotation.annotation, run, value.places)
+        if promised is not None:
+            value = promised
+    bind(run, node.target, value, env, node.value)
+    return None
+
+
+@statement(cst.AugAssign)
+def aug_assign(run: Interpreter, node: cst.AugAssign, env: Env) -> Outcome | None:
+    left, right = run.evaluate(node.target, env), run.evaluate(node.value, env)
+    bind(run, node.target, augmented(run, node, left, right, env), env, node.value, augmented=True)
+    return None
+
+
+@statement(cst.If)
+def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
+    """An if with its elifs, which are walked in a loop since there may be a thousand of them."""
+    scene, before, current = run.scene, dict(env), env
+    branches: list[Branch] = []
+    failed: tuple[tuple[str, bool], ...] = ()
+    first: tuple[frozenset[str], tuple[str, bool] | None] | None = None
+    tested: frozenset[str] = frozenset()
+    taken_ends = False
+    clause: cst.If | cst.Else | None = node
+    while isinstance(clause, cst.If):
+        test = run.evaluate(clause.test, current)
+        truth_test(run, clause.test, test)
+        if ends_loop(clause.body):
+            demand_compared(run, clause.test, current)
+        key = condition_of(run, clause.test)
+        tests = tests_of(clause.test, test)
+        if first is None:
+            first = (tests, key)
+        taken, skipped = dict(current), dict(current)
+        narrow(run, clause.test, taken, skipped)
+        if run.scene.loops and clause.orelse is not None and clause is node:
+            drop_placeholders(clause, taken, skipped)
+        with run.under(tests | branch_tests(run, clause), key):
+            for part in conjuncts(run, clause.test):
+                _assume(run, NO_FACTS, part)
+            taken_ends = run.suite(clause.body, taken)
+        if not taken_ends:
+            branches.append(Branch(taken, failed if key is None else (*failed, key), world_of(tests, taken=True)))
+        otherwise = opposite(key)
+        if otherwise is not None:
+            failed = (*failed, otherwise)
+        _assume(run, negated(tests), otherwise)
+        tested |= tests
+        current = skipped
+        clause = clause.orelse
+    rest_ends = isinstance(clause, cst.Else) and run.suite(clause.body, current)
+    run.scene = scene
+    if not rest_ends:
+        branches.append(Branch(current, failed, world_of(tested, taken=False)))
+    if taken_ends and node.orelse is None:
+        note_demand(run, node)
+    if not branches:
+        return ENDED
+    merged = meet(before, branches)
+    if len(branches) > 1:
+        # What a test said of `x[key]` holds in its branch alone.
+        merged = {k: v for k, v in merged.items() if k[-1] != "]" or k in env}
+    replace_env(env, merged)
+    if isinstance(node.orelse, cst.If) or first is None or taken_ends == rest_ends:
+        return None
+    tests, key = first
+    return Outcome(tests=tests, condition=key) if rest_ends else Outcome(tests=negated(tests), condition=opposite(key))
+
+
+def _assume(run: Interpreter, tests: frozenset[str], key: tuple[str, bool] | None) -> None:
+    if tests or key is not None:
+        run.scene = run.scene._replace(
+            tests=run.scene.tests | tests,
+            conditions=run.scene.conditions if key is None else run.scene.conditions | {key},
+        )
+
+
+def _next_round(run: Interpreter, before: Env, env: Env) -> Env:
+    """What holds when a loop begins anew: a condition on what its body changed says nothing any more."""
+    after = join_env(before, env)
+    for left in run.frame.exits[-1]:
+        after = join_env(after, left)
+    run.frame.exits[-1].clear()
+    changed = {name for name, value in after.items() if value is not before.get(name)}
+    for name in changed:
+        places = after[name].places
+        if any(mentions(condition, changed) for p in places for condition, _ in p.guards):
+            after[name] = after[name].at(
+                tuple(p._replace(guards=frozenset(g for g in p.guards if not mentions(g[0], changed))) for p in places)
+            )
+    return after
+
+
+#: Factories of tensors with a single dimension, whatever their arguments are.
+_RANGES = frozenset(["arange", "randperm", "linspace"])
+
+
+def _number_of(iterable: cst.BaseExpression, element: Value) -> Value:
+    """An element of `torch.arange(n)` is a 0-dim tensor."""
+    name = dotted(iterable.func) if type(iterable) is cst.Call else None
+    single = element.kind is Kind.TENSOR and name is not None and name.rpartition(".")[2] in _RANGES
+    return element.at(with_rank(element.places, 0)) if single else element
+
+
+@statement(cst.For)
+def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
+    iterable = run.evaluate(node.iter, env)
+    scene = run.scene
+    transparent = id(node) in run.usage.parts_loops
+    hot = id(node) in run.usage.hot or (transparent and scene.hot)
+    small = transparent or id(node) in run.usage.small_loops or _goes_over_tensors(iterable)
+    entered = enter_loop(run, node, small)
+    run.scene = entered._replace(
+        loops=(*scene.loops, node), hot=hot, tests=entered.tests | iterable.tests if iterable.tests else entered.tests
+    )
+    run.frame.exits.append([])
+    mark_loop_variable(run, node)
+    for round_ in range(1, LOOP_PASSES + 1):
+        before, sent = dict(env), _sent(run)
+        element = round_of(run, node.iter, node.target, iterable, node.body)
+        bind(run, node.target, _number_of(node.iter, element), env, None)
+        run.suite(node.body, env)
+        replace_env(env, _next_round(run, before, env))
+        if round_ == LOOP_PASSES or (sent == _sent(run) and not _carried(run, node).learns(before, env)):
+            break
+    run.frame.exits.pop()
+    run.scene = scene
+    if hot or "range(" not in words(node.iter):
+        # Over many batches the queue is full, and waits even out.
+        run.timeline.waits()
+    if node.orelse is not None:
+        run.suite(node.orelse.body, env)
+    return None
+
+
+def _sent(run: Interpreter) -> int:
+    """How many pairs of places are known between which something was sent: it only grows."""
+    return sum(map(len, run.frame.sent.values()))
+
+
+def _carried(run: Interpreter, loop: cst.For | cst.While) -> Carried:
+    """What rounds of a loop hand on; asked for once a loop, since loops within loops are run several times."""
+    known = run.carried.get(id(loop))
+    if known is None:
+        known = run.carried[id(loop)] = carried(loop)
+    return known
+
+
+def _goes_over_tensors(iterable: Value) -> bool:
+    """Whether a loop goes over the rows of a tensor, or over tensors at hand."""
+    if iterable.kind is Kind.TENSOR:
+        return True
+    return iterable.kind is Kind.SEQUENCE and iterable.element is not None and iterable.element.kind is Kind.TENSOR
+
+
+def enter_loop(run: Interpreter, node: cst.CSTNode, small: bool) -> Scene:
+    """The scene in a loop: what was tested outside says nothing of how often the steps in it run."""
+    scene = run.scene
+    if id(node) in run.usage.hot:
+        if scene.stepwise and small:
+            return scene
+        return scene._replace(stepwise=True, step_loop=node, evaluating=False, tests=scene.tests - _OF_THE_LOOP_AROUND)
+    within = scene.role in ("forward", "optimizer")
+    return scene._replace(stepwise=scene.stepwise and (small or within))
+
+
+_OF_THE_LOOP_AROUND = frozenset(["periodic", "between", "first", "several"])
+
+
+@statement(cst.While)
+def while_(run: Interpreter, node: cst.While, env: Env) -> Outcome | None:
+    scene = run.scene
+    run.frame.exits.append([])
+    run.scene = enter_loop(run, node, False)._replace(loops=(*scene.loops, node), hot=id(node) in run.usage.hot)
+    for round_ in range(1, LOOP_PASSES + 1):
+        before, sent = dict(env), _sent(run)
+        within = run.scene
+        if scene.every_step and not within.stepwise:
+            run.scene = scene  # what is asked in every step, and more than once
+        test = run.evaluate(node.test, env)
+        truth_test(run, node.test, test)
+        run.scene = within
+        run.suite(node.body, env)
+        replace_env(env, _next_round(run, before, env))
+        if round_ == LOOP_PASSES or (sent == _sent(run) and not _carried(run, node).learns(before, env)):
+            break
+    run.frame.exits.pop()
+    run.scene = scene
+    run.timeline.waits()
+    if node.orelse is not None:
+        run.suite(node.orelse.body, env)
+    return None
+
+
+@statement(cst.With)
+def with_(run: Interpreter, node: cst.With, env: Env) -> Outcome | None:
+    scene, places = run.scene, run.context_places
+    for item in node.items:
+        value = run.evaluate(item.item, env)
+        run.contexts[item.item] = value, run.scene.function
+        if item.asname is not None:
+            bind(run, item.asname.name, value, env, None)
+        if value.kind is Kind.DEVICE:
+            run.context_places = value.places
+        if value.kind is Kind.CONTEXT:
+            if value.name in ("no_grad", "inference_mode"):
+                run.scene = run.scene._replace(no_grad=True)
+            elif value.name == "enable_grad":
+                run.scene = run.scene._replace(no_grad=False)
+            elif isinstance(value.ref, Autocast):
+                run.scene = run.scene._replace(autocast=value.ref.covers)
+        elif _expects_error(item.item):
+            run.scene = run.scene._replace(expects_error=True)
+    ended = run.suite(node.body, env)
+    run.scene, run.context_places = scene, places
+    return ENDED if ended else None
+
+
+_NOW_AND_THEN = frozenset(["periodic"])
+
+
+_WENT_WRONG = frozenset(["rare"])
+
+
+_EXPECTING = frozenset(
+    ["raises", "assertRaises", "assertRaisesRegex", "warns", "assertWarns", "assertWarnsRegex", "suppress"]
+)
+
+
+def _expects_error(context: cst.BaseExpression) -> bool:
+    """Whether a context manager is there for code that fails or warns."""
+    return type(context) is cst.Call and (dotted(context.func) or "").rsplit(".", 1)[-1] in _EXPECTING
+
+
+def _goes_on(handler: cst.ExceptHandler | cst.ExceptStarHandler) -> bool:
+    """Whether a handler lets the program go on, rather than raise again."""
+    last = handler.body.body[-1] if handler.body.body else None
+    if type(last) is cst.SimpleStatementLine:
+        last = last.body[-1]
+    return type(last) is not cst.Raise
+
+
+@statement(cst.Try, cst.TryStar)
+def try_(run: Interpreter, node: cst.Try | cst.TryStar, env: Env) -> Outcome | None:
+    start = dict(env)
+    scene = run.scene
+    run.scene = scene._replace(caught=scene.caught or any(map(_goes_on, node.handlers)))
+    ended = run.suite(node.body, env)
+    run.scene = scene
+    ways: list[Env] = []
+    entry = join_env(start, env)
+    if not ended and node.orelse is not None:
+        ended = run.suite(node.orelse.body, env)
+    if not ended:
+        ways.append(env)
+    for handler in node.handlers:
+        caught = dict(entry)
+        if handler.name is not None:
+            bind(run, handler.name.name, UNKNOWN, caught, None)
+        with run.under(_WENT_WRONG, None):
+            ended_here = run.suite(handler.body, caught)
+        if not ended_here:
+            ways.append(caught)
+    merged = ways[0] if ways else entry
+    for way in ways[1:]:
+        merged = join_env(merged, way)
+    merged = dict(merged)
+    replace_env(env, merged)
+    if node.finalbody is not None and run.suite(node.finalbody.body, env):
+        return ENDED
+    return None if ways else ENDED
+
+
+@statement(cst.Match)
+def match(run: Interpreter, node: cst.Match, env: Env) -> Outcome | None:
+    subject = run.evaluate(node.subject, env)
+    ways = [dict(env)]
+    for case in node.cases:
+        way = dict(env)
+        for name in _captured(case.pattern):
+            way[name] = UNKNOWN
+        if case.guard is not None:
+            run.evaluate(case.guard, way)
+        anything = type(case.pattern) is cst.MatchAs and case.pattern.pattern is None
+        seldom = _NOW_AND_THEN if "modulo" in subject.facts and not anything else frozenset()
+        with run.under(seldom, None):
+            ended = run.suite(case.body, way)
+        if not ended:
+            ways.append(way)
+        if anything and case.guard is None:
+            ways.pop(0)
+            break
+    if not ways:
+        return ENDED
+    merged = ways[0]
+    for way in ways[1:]:
+        merged = join_env(merged, way)
+    replace_env(env, merged)
+    return None
+
+
+def _captured(pattern: cst.CSTNode) -> list[str]:
+    names = []
+    for node in descendants(pattern):
+        if type(node) in (cst.MatchAs, cst.MatchStar) and node.name is not None:  # type: ignore[attr-defined]
+            names.append(node.name.value)  # type: ignore[attr-defined]
+    return names
+
+
+@statement(cst.Return)
+def return_(run: Interpreter, node: cst.Return, env: Env) -> Outcome | None:
+    value = run.evaluate(node.value, env) if node.value is not None else NONE
+    if run.frame.function is not None:
+        earlier = tuple(run.frame.returns)
+        if value.kind in (Kind.TENSOR, Kind.SEQUENCE, Kind.UNKNOWN):
+            run.emit(Return(node, run.scene, value, earlier))
+        for test in run.scene.conditions:
+            value = guarded(value, *test)
+        run.frame.returns.append((node, value))
+    return ENDED
+
+
+@statement(cst.Raise)
+def raise_(run: Interpreter, node: cst.Raise, env: Env) -> Outcome | None:
+    if node.exc is not None:
+        with run.under(_WENT_WRONG, None):
+            run.evaluate(node.exc, env)
+    return ENDED
+
+
+@statement(cst.Continue, cst.Break)
+def leave_loop(run: Interpreter, node: cst.CSTNode, env: Env) -> Outcome | None:
+    if run.frame.exits:
+        run.frame.exits[-1].append(dict(env))
+    return ENDED
+
+
+@statement(cst.Assert)
+def assert_(run: Interpreter, node: cst.Assert, env: Env) -> Outcome | None:
+    test = run.evaluate(node.test, env)
+    truth_test(run, node.test, test)
+    narrow(run, node.test, env, {})
+    if asks_availability(node.test):
+        run.emit(Demand(node, run.scene, "exit"))
+    if node.msg is not None:
+        with run.under(_WENT_WRONG, None):
+            run.evaluate(node.msg, env)
+    return Outcome(tests=test.tests, condition=None) if test.tests else None
+
+
+@statement(cst.Del)
+def del_(run: Interpreter, node: cst.Del, env: Env) -> Outcome | None:
+    name = key_of(node.target)
+    if name is not None:
+        env.pop(name, None)
+        forget_below(name, env)
+    return None
+
+
+@statement(cst.Global, cst.Nonlocal)
+def global_(run: Interpreter, node: cst.Global | cst.Nonlocal, env: Env) -> Outcome | None:
+    if type(node) is cst.Global:
+        run.frame.global_names.update(item.name.value for item in node.names)
+    return None
+
+
+@statement(cst.FunctionDef)
+def function_def(run: Interpreter, node: cst.FunctionDef, env: Env) -> Outcome | None:
+    from torchlint.placement.definitions.functions import define
+
+    env[node.name.value] = define(run, node, env, None)
+    return None
+
+
+@statement(cst.ClassDef)
+def class_def(run: Interpreter, node: cst.ClassDef, env: Env) -> Outcome | None:
+    from torchlint.placement.definitions.classes import define_class
+
+    env[node.name.value] = define_class(run, node, env)
+    return None
+
+
+@statement(cst.Import)
+def import_(run: Interpreter, node: cst.Import, env: Env) -> Outcome | None:
+    for alias in node.names:
+        name = dotted(alias.name) or ""
+        run.torch_imported |= imports_torch(name)
+        note_import(run, node, name)
+        if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+            env[alias.asname.name.value] = Value(Kind.API, name=name)
+        else:
+            root = name.split(".")[0]
+            env[root] = Value(Kind.API, name=root)
+    return None
+
+
+@statement(cst.ImportFrom)
+def import_from(run: Interpreter, node: cst.ImportFrom, env: Env) -> Outcome | None:
+    if isinstance(node.names, cst.ImportStar):
+        return None
+    base = "." * len(node.relative) + (dotted(node.module) or "" if node.module is not None else "")
+    run.torch_imported |= imports_torch(base)
+    for alias in node.names:
+        note_import(run, node, f"{base}.{dotted(alias.name)}")
+        name = alias.asname.name if alias.asname is not None else alias.name
+        if isinstance(name, cst.Name) and isinstance(alias.name, cst.Name):
+            separator = "" if base.endswith(".") else "."
+            env[name.value] = api_value(f"{base}{separator}{alias.name.value}")
+    return None
