@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from textwrap import dedent, indent
 
 from torchlint.check import CheckOptions, check_source
@@ -43,3 +44,27 @@ def step(body: str, before: str = "", after: str = "") -> str:
         + indent(dedent(after), "    ")
         + "\n"
     )
+
+
+# A program that trains on the host: the brackets stand where a line may be marked.
+PROGRAM = """
+import torch
+from torch import nn
+model = nn.Linear(2, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = (model(x) - y).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item()){}
+"""
+
+
+def notebook(*cells: str) -> str:
+    """The text of a notebook with these cells of code."""
+    made = [
+        {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+        for source in cells
+    ]
+    return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})

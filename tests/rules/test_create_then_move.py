@@ -247,3 +247,76 @@ def test_a_step_of_a_training_runs_often_whatever_its_file_is_called(path: str) 
             optimizer.step()
     """
     assert reported_lines(code, "DEV202", path=path)
+
+
+@pytest.mark.parametrize("test, marked", [("init", ""), ("init is True", ""), ("self.training", "  # <-")])
+def test_what_initialises_runs_once(test: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        class Scaled(nn.Module):
+            def forward(self, x: torch.Tensor, init=False):
+                if {test}:
+                    x = x + torch.ones(x.shape).to(x.device){marked}
+                return x
+        """,
+        "DEV202",
+    )
+
+
+@pytest.mark.parametrize("test, marked", [('not hasattr(self, "colours")', ""), ("self.training", "  # <-")])
+def test_what_is_made_where_it_is_missing_is_made_once(test: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        class Painter(nn.Module):
+            def forward(self, x: torch.Tensor):
+                if {test}:
+                    self.colours = torch.randn(3, x.shape[1]).to(x){marked}
+                return x @ self.colours
+        """,
+        "DEV202",
+    )
+
+
+def test_an_empty_tensor_costs_no_copy() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Crops(nn.Module):
+            def forward(self, crops: torch.Tensor):
+                output = torch.{}.to(crops.device){}
+                return torch.cat([output, crops])
+        """
+    expect(code.format("empty(0)", ""), "DEV202")
+    expect(code.format("empty(3)", "  # <-"), "DEV202")
+
+
+def test_a_buffer_that_is_registered_where_it_is_missing_is_made_once() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Painter(nn.Module):
+            def forward(self, x: torch.Tensor):
+                if not hasattr(self, "colours"):
+                    self.register_buffer("colours", torch.randn(3, x.shape[1]).to(x))
+                return x @ self.colours
+        """,
+        "DEV202",
+    )
+
+
+@pytest.mark.parametrize("name, marked", [("initialize_tokens", ""), ("init_hidden", "  # <-"), ("embed", "  # <-")])
+def test_what_a_function_sets_up_is_set_up_once(name: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        def {name}(encoders, loss: torch.Tensor):
+            for encoder in encoders:
+                encoder.weight = torch.randn(3).to(loss.device){marked}
+        """,
+        "DEV202",
+    )

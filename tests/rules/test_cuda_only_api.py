@@ -169,3 +169,77 @@ def test_what_hangs_on_an_attribute_that_no_class_assigns_may_never_run(
     assert found is reported
     moved = code.replace("torch.cuda.ipc_collect()", "model = model.cuda()")
     assert bool(reported_lines(moved, "DEV501", path="pipeline.py")) is reported
+
+
+@pytest.mark.parametrize(
+    "said, marked",
+    [
+        ("This needs a GPU with 24GB memory.", ""),
+        ("Requires CUDA.", ""),
+        ("No GPU is required; CUDA is used if it is there.", "  # <-"),
+        ("Trains a model.", "  # <-"),
+    ],
+)
+def test_a_program_may_say_that_it_is_for_cuda(said: str, marked: str) -> None:
+    expect(
+        f'''"""{said}"""
+import torch
+
+
+def work(model):
+    torch.cuda.reset_peak_memory_stats(){marked}
+    return model
+''',
+        "DEV502",
+    )
+
+
+def test_what_is_printed_where_cuda_is_missing_counts_too() -> None:
+    expect(
+        """
+        import torch
+        def start():
+            if torch.cuda.is_available():
+                torch.cuda.reset_peak_memory_stats()
+            else:
+                print("This notebook is intended for CUDA GPUs but CUDA is not available.")
+        def clean():
+            torch.cuda.reset_peak_memory_stats()
+        """,
+        "DEV502",
+    )
+
+
+def test_a_program_that_tells_about_its_gpu_is_for_one() -> None:
+    expect(
+        """
+        import torch
+        print(torch.cuda.get_device_properties(0))
+        """,
+        "DEV502",
+    )
+
+
+def test_a_multi_gpu_demonstration_in_a_program_is_for_gpus() -> None:
+    expect(
+        """
+        import torch
+        with torch.cuda.device(1):
+            x = torch.zeros(3)
+        def work(x):
+            with torch.cuda.device(1):  # <-
+                return x + 1
+        """,
+        "DEV502",
+    )
+
+
+def test_an_extension_for_cuda_asks_for_it() -> None:
+    code = """
+        import torch
+        import {}
+        def count(index):
+            return torch.cuda.get_device_properties(index).multi_processor_count{}
+        """
+    expect(code.format("group_norm_cuda", ""), "DEV502")
+    expect(code.format("group_norm", "  # <-"), "DEV502")

@@ -156,3 +156,29 @@ def test_a_helper_that_binds_its_own_names_leaves_the_parts_of_a_batch_where_the
         """,
         CODE,
     )
+
+
+def test_a_function_that_trains_is_no_helper_that_moves() -> None:
+    expect(
+        """
+        import torch
+        def train_step(model: torch.nn.Module, loader, optimizer, device):
+            total = 0
+            for x, y in loader:
+                x, y = x.to(device), y.to(device)
+                loss = (model(x) - y).mean()
+                loss.backward()
+                optimizer.step()
+                total += loss.item()
+            accuracy = total / len(loader)
+            return total, accuracy
+        def train(model, loader, optimizer, device):
+            results = {"loss": []}
+            for epoch in range(3):
+                loss, accuracy = train_step(model, loader, optimizer, device)
+                results["loss"].append(loss)
+            return results
+        train(model=model, loader=loader, optimizer=optimizer, device=device)
+        """,
+        "DEV111",
+    )

@@ -66,3 +66,8 @@ def test_a_wait_may_join_the_streams_that_the_file_works_with(beside: str, call:
     code = step(call) + f"\n\ndef offload(grad, side, other):\n    {beside}\n"
     assert texts(code, CODE) == ([call] if reported else [])
     assert texts(code, CODE, sure=Confidence.POSSIBLE) == [call]
+
+
+def test_the_first_steps_are_not_every_step() -> None:
+    assert texts(step("if step < 10:\n    torch.cuda.empty_cache()"), "DEV306") == []
+    assert texts(step("if epoch < 10:\n    torch.cuda.empty_cache()", before="epoch = 3"), "DEV306") != []

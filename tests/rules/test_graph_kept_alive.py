@@ -6,6 +6,8 @@ import pytest
 from checking import expect, fixed
 from steps import IMPORTS, step, texts
 
+from torchlint.findings import Confidence
+
 CODE = "DEV304"
 
 
@@ -281,3 +283,39 @@ def test_a_list_in_a_mapping_keeps_graphs_and_so_does_what_a_step_returns() -> N
         """,
         CODE,
     )
+
+
+def test_a_sum_that_begins_anew_within_the_loop_is_possible_alone() -> None:
+    body = "total += loss\nif step % 8 == 0:\n    print(total)\n    total = 0"
+    assert texts(step(body, before="total = 0"), "DEV304") == []
+    assert texts(step(body, before="total = 0"), "DEV304", sure=Confidence.POSSIBLE) == ["total += loss"]
+
+
+@pytest.mark.parametrize(
+    "added, marked",
+    [("momentum * (mean.detach() - self.running_mean)", ""), ("momentum * (mean - self.running_mean)", "  # <-")],
+)
+def test_state_grows_by_what_has_a_graph_alone(added: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        from elsewhere import reduce
+        class Norm(nn.BatchNorm2d):
+            def forward(self, x: torch.Tensor):
+                mean = x.mean(dim=[0, 2, 3])
+                if self.by_size:
+                    momentum = reduce(x)[-1].detach().clamp(max=1) * self.momentum
+                else:
+                    momentum = self.momentum
+                self.running_mean += {added}{marked}
+                return x - mean[None, :, None, None]
+        """,
+        "DEV304",
+    )
+
+
+def test_a_loss_kept_now_and_then_is_possible_alone() -> None:
+    body = "if step % 10 == 0:\\n    losses.append(loss)"
+    assert texts(step(body, before="losses = []"), "DEV304") == []
+    assert texts(step("losses.append(loss)", before="losses = []"), "DEV304") == ["losses.append(loss)"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from checking import expect
 from steps import IMPORTS, findings, step, texts
 
 CODE = "DEV302"
@@ -84,3 +85,25 @@ def test_what_mpi_sends_has_to_be_on_the_host() -> None:
 def test_a_communicator_of_mpi4py_is_known_by_its_module() -> None:
     lines = "comm = MPI.COMM_WORLD\n        total = comm.allreduce(loss.detach().cpu(), op=MPI.SUM)"
     assert not texts("from mpi4py import MPI\n" + step(lines), CODE)
+
+
+def test_priorities_go_to_the_host() -> None:
+    body = "buffer.update_priorities(indices, loss.detach().cpu().numpy())"
+    assert texts(step(body), "DEV302") == []
+    assert texts(step(body.replace("update_priorities", "extend")), "DEV302") != []
+
+
+def test_rows_of_a_jacobian_are_no_steps() -> None:
+    expect(
+        """
+        import torch
+        def saliency(model, x: torch.Tensor):
+            rows = []
+            for output in model(x.to("cuda")):
+                grad_output = torch.ones(3, device="cuda")
+                output.backward(grad_output, retain_graph=True)
+                rows.append(output.detach().cpu().numpy())
+            return rows
+        """,
+        "DEV302",
+    )

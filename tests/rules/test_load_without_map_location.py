@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from checking import expect, fixed
+from steps import PROGRAM
 
 from torchlint.check import CheckOptions, check_source
 
@@ -151,3 +153,141 @@ def resume(folder):
 """
     found = check_source(code.encode(), "client.py", CheckOptions(frozenset({"DEV107"}))).findings
     assert [f.code for f in found] == (["DEV107"] if reported else [])
+
+
+@pytest.mark.parametrize(
+    "imports, call",
+    [
+        ("import torch", "torch.load(path)"),
+        ("import torch as th", "th.load(path, weights_only=True)"),
+        ("from torch import load", "load(path)"),
+        ("import torch", 'torch.load(path)["state_dict"]'),
+        ("from torch.hub import load_state_dict_from_url", "load_state_dict_from_url(path)"),
+    ],
+)
+def test_a_load_without_map_location_is_reported(imports: str, call: str) -> None:
+    expect(f"{imports}\ndef resume(path):\n    return {call}  # <-\n", "DEV107")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.load(path, 'cpu')",
+        "torch.load(path, map_location=device)",
+        "torch.load(path, **options)",
+        "torch.load(*options)",
+        "torch.load(path) if torch.cuda.is_available() else torch.load(path, map_location='cpu')",
+        "torch.save(model.state_dict(), path)\n    model.load_state_dict(torch.load(path))",
+        "torch.utils.model_zoo.load_url('https://example.org/w.pth')",
+        "torch.utils.model_zoo.load_url(urls['resnet18'])",
+    ],
+)
+def test_a_load_that_is_mapped_or_known_to_fit_is_silent(call: str) -> None:
+    expect(f"import torch\ndef resume(path, device, options, model, urls):\n    {call}\n", "DEV107")
+
+
+def test_a_cache_that_the_same_code_fills_is_silent() -> None:
+    expect(
+        """
+        import os
+        import torch
+        def vectors(path, make):
+            if os.path.isfile(path):
+                made = torch.load(path)
+            else:
+                made = make()
+                torch.save(made, path)
+            return made
+        """,
+        "DEV107",
+    )
+
+
+def test_a_checkpoint_that_is_saved_later_on_is_no_cache() -> None:
+    expect(
+        """
+        import torch
+        def main(model, path, resume):
+            if resume:
+                model.load_state_dict(torch.load(path))  # <-
+            train(model)
+            torch.save(model.state_dict(), path)
+        """,
+        "DEV107",
+    )
+
+
+def test_the_fix_maps_to_the_device_at_hand() -> None:
+    assert "torch.load(path, map_location=device)" in fixed(
+        "import torch\ndef resume(path, device):\n    return torch.load(path)\n", "DEV107"
+    )
+    assert 'torch.load(path, map_location="cpu")' in fixed(
+        "import torch\ndef resume(path):\n    return torch.load(path)\n", "DEV107"
+    )
+
+
+@pytest.mark.parametrize("holder", ["lr_scheduler", "self.scheduler", "scaler", "self.grad_scaler"])
+def test_the_state_of_a_scheduler_or_a_scaler_holds_no_tensors(holder: str) -> None:
+    expect(
+        f"""
+        import torch
+        class Checkpoints:
+            def resume(self, path, lr_scheduler, scaler):
+                state_dict = torch.load(path)
+                {holder}.load_state_dict(state_dict)
+        """,
+        "DEV107",
+    )
+
+
+def test_an_annotated_scheduler_is_none_of_the_optimizers() -> None:
+    expect(
+        """
+        import torch
+        from torch.optim.lr_scheduler import LRScheduler
+        def resume(path, schedule: LRScheduler):
+            schedule.load_state_dict(torch.load(path))
+        """,
+        "DEV107",
+    )
+
+
+def test_a_checkpoint_that_a_scheduler_takes_a_part_of_is_reported() -> None:
+    expect(
+        """
+        import torch
+        def resume(path, model, scheduler):
+            checkpoint = torch.load(path)  # <-
+            model.load_state_dict(checkpoint["model"])
+            scheduler.load_state_dict(checkpoint["scheduler"])
+        """,
+        "DEV107",
+    )
+
+
+def test_a_program_on_the_host_reads_back_what_it_saved() -> None:
+    code = PROGRAM.replace("{}", "") + (
+        "torch.save(model.state_dict(), PATH)\\n"
+        "def check():\\n"
+        "    fresh = nn.Linear(2, 2)\\n"
+        "    fresh.load_state_dict(torch.load(PATH)){}\\n"
+    )
+    expect(code.format(""), "DEV107")
+    expect(code.format("  # <-").replace("optimizer = ", "model.cuda()\\noptimizer = ", 1), "DEV107")
+
+
+@pytest.mark.parametrize("into, marked", [("metadata", ""), ("statistics_dict", ""), ("weights", "  # <-")])
+def test_what_is_kept_beside_a_state_is_possible_alone(into: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        def load_checkpoint(path):
+            {into} = torch.load(path){marked}
+            return {into}
+        """,
+        "DEV107",
+    )
+
+
+def test_options_may_name_a_state() -> None:
+    expect("import torch\ndef load(args):\n    return torch.load(args.model_path)  # <-\n", "DEV107")

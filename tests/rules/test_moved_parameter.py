@@ -121,3 +121,17 @@ def test_the_fix_moves_the_data() -> None:
                 self.w = nn.Parameter(torch.zeros(3)).to(device)
         """
     assert "nn.Parameter(torch.zeros(3).to(device))" in fixed(code, CODE)
+
+
+@pytest.mark.parametrize("place, marked", [(".to(device)", ""), ("", "  # <-")])
+def test_a_leaf_that_is_there_already_stays_one(place: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        content = torch.rand(3, 4){place}
+        target = content.clone().requires_grad_(True).to(device){marked}
+        optimizer = torch.optim.Adam([target], lr=0.003)
+        """,
+        "DEV105",
+    )

@@ -171,3 +171,110 @@ def test_what_comes_of_an_operation_that_raises_is_nowhere(other: str, expected:
         """
     assert [f.code for f in findings(code, CODE)] == expected
     assert bool(findings(code, "DEV102")) is not bool(expected)
+
+
+def test_an_attribute_is_where_its_method_leaves_it() -> None:
+    code = """
+        import numpy as np
+        import torch
+        class Schedule:
+            def __init__(self):
+                self.sigmas = torch.zeros(10)
+            def coefficient(self, step):
+                return np.asarray(self.sigmas[step]){0}
+            def set_timesteps(self, count, device):
+                self.sigmas = torch.linspace(0, 1, count).to(device){1}
+        """
+    expect(code.format("", "\n                self.sigmas = self.sigmas.to('cpu')"), "DEV106")
+    expect(code.format("  # <-", ""), "DEV106")
+
+
+def test_scipy_integrates_over_any_number() -> None:
+    expect(
+        """
+        import torch
+        from scipy import integrate
+        def area(function, device):
+            bounds = torch.linspace(0, 1, 3).to(device)
+            return integrate.quad(function, bounds[0], bounds[1])[0]
+        """,
+        "DEV106",
+    )
+
+
+def test_a_buffer_that_a_method_sets_from_its_argument_is_where_that_is() -> None:
+    expect(
+        """
+        import torch
+        from torch import nn
+        class Packed(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("scales", torch.zeros(2, 2))
+            def pack(self, weight: torch.Tensor, scales: torch.Tensor):
+                self.scales = scales.t().contiguous()
+                return (weight / self.scales).to(torch.int).numpy()
+        """,
+        "DEV106",
+    )
+
+
+def test_prediction_lists_are_not_for_numpy() -> None:
+    code = """
+        import numpy as np
+        import torch
+        def predict(model, loader, device):
+            model.eval()
+            kept = []
+            for x, _ in loader:
+                kept.append(model(x.to(device)){copied})
+            return np.concatenate(kept)  # <-
+        """
+    expect(code.format(copied=""), "DEV106")
+    assert not findings(code.format(copied=".cpu().numpy()"), "DEV106")
+    assert not findings(code.format(copied=".cpu()"), "DEV106")
+
+
+def test_a_list_of_tensors_has_no_fix_for_numpy() -> None:
+    code = """
+        import numpy as np
+        def join(model, x, device):
+            model.to(device).eval()
+            return np.array([model(x.to(device))])
+        """
+    assert [f.fix for f in findings(code, "DEV106")] == [None]
+
+
+def test_a_gradient_s_norm_is_where_the_training_is() -> None:
+    expect(
+        """
+        import numpy as np
+        import torch
+        def check(model, limit):
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), limit)
+            return np.isinf(norm)  # <-
+        """,
+        "DEV106",
+    )
+
+
+def test_what_is_called_on_text_gives_no_tensor() -> None:
+    code = """
+        import numpy as np
+        def compare(pipe, device):
+            pipe.to(device)
+            return np.array(pipe({argument})[0])
+        """
+    assert not findings(code.format(argument='"dog", steps=12'), "DEV106")
+    assert findings(code.format(argument="x.to(device)").replace("pipe, device", "pipe, x, device"), "DEV106")
+
+
+@pytest.mark.parametrize("function", ["squeeze", "nonzero", "shape"])
+def test_functions_of_numpy_that_ask_their_argument_are_silent(function: str) -> None:
+    code = f"""
+        import numpy as np
+        def peek(model, x, device):
+            model.to(device).eval()
+            return np.{function}(model(x.to(device)))
+        """
+    assert not findings(code, "DEV106")

@@ -146,3 +146,25 @@ def test_a_module_that_the_constructor_is_given_is_not_said_to_be_built_there() 
         """
     (finding,) = findings(code, CODE)
     assert [r.message for r in finding.related] == ["the Module is given here"]
+
+
+@pytest.mark.parametrize("kept", ["list(parts)", "parts", "[p for p in parts]"])
+@pytest.mark.parametrize("promise", ["list[nn.Module]", "Iterable[Part]"])
+def test_a_list_of_modules_that_a_constructor_is_promised(kept: str, promise: str) -> None:
+    code = f"""
+        from collections.abc import Iterable
+        import torch
+        from torch import nn
+        class Part(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = nn.Linear(2, 2)
+        class Whole(nn.Module):
+            def __init__(self, parts: {promise}):
+                super().__init__()
+                self.parts = {{kept}}  # <-
+            def forward(self, x):
+                return sum(p(x) for p in self.parts)
+        """
+    expect(code.format(kept=kept), "DEV104")
+    assert not findings(code.format(kept=f"nn.ModuleList({kept})"), "DEV104")
