@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement.events import DeviceName, Operand
-from torchlint.placement.syntax import descendants, dotted, string, words
-from torchlint.placement.values import HOST, Alternative, Certainty, Kind, Place, Value, Where
+from torchlint.placement.syntax import descendants, dotted, integer, string, words
+from torchlint.placement.values import (
+    HOST,
+    VENDORS,
+    Alternative,
+    Certainty,
+    Kind,
+    Place,
+    Value,
+    Where,
+    place_named,
+)
 
 if TYPE_CHECKING:
     from torchlint.placement.definitions.records import Class, Function
@@ -18,8 +28,6 @@ if TYPE_CHECKING:
 
 #: The fact of a choice that gives the type of a tensor's device: what is put there needs the index, too.
 TYPE_OF_TENSOR = "type of tensor"
-#: Device types of torch that name an accelerator (torch.device's own list).
-VENDORS = frozenset(["cuda", "mps", "xpu", "hpu", "npu", "mtia", "xla", "ipu", "privateuseone", "musa"])
 
 
 def device_places(
@@ -46,14 +54,19 @@ def device_places(
     if value.kind is Kind.UNKNOWN and run.frame.usage.assigned.get(text.partition(".")[0]):
         run.frame.unknown_devices.add(Place(Where.NAMED, text))
     if value.kind in (Kind.DEVICE, Kind.STRING, Kind.NUMBER) or sure or looks_like_device(operand.node):
-        return (Alternative(Place(Where.NAMED, text), None, node),)
+        return (Alternative(Place(Where.NAMED, text, accelerator_number("", operand.node)), None, node),)
     return ()
 
 
 def named_place(text: str, node: cst.CSTNode) -> Alternative:
     """The place that a device string denotes."""
-    kind = text.split(":")[0]
-    return Alternative(HOST if kind == "cpu" else Place(Where.NAMED, text), None, node)
+    return Alternative(place_named(text), None, node)
+
+
+def accelerator_number(vendor: str, node: cst.CSTNode | None) -> str:
+    """The accelerator of a sort that a number in the code denotes; empty where it is no plain number."""
+    number = integer(node) if isinstance(node, cst.BaseExpression) else None
+    return "" if number is None else f"{vendor}:{number}"
 
 
 def looks_like_device(node: cst.CSTNode) -> bool:

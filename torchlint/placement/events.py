@@ -104,6 +104,19 @@ class Mix(Event):
 
 
 @dataclass(slots=True)
+class Split(Event):
+    """One operation joins operands that the code puts on different accelerators.
+
+    api: the operator or function. one, other: the operands, and where each is. within: see `Mix`.
+    """
+
+    api: str
+    one: tuple[Operand, Alternative]
+    other: tuple[Operand, Alternative]
+    within: cst.CSTNode | None = None
+
+
+@dataclass(slots=True)
 class Leftover(Event):
     """An operation joins a tensor that was left where it was with one that is moved.
 

@@ -69,11 +69,14 @@ class Place(NamedTuple):
 
     HOST: the CPU. NAMED: the device that the expression `name` denotes. OF_CALLER: wherever the caller put the
     parameter `name`. OF_MODULE: wherever the Module of class `name` is. DEFAULT: the default device, which the
-    code has set. Two places that are not HOST are never known to differ.
+    code has set. Two places that are not HOST are only known to differ if both have an `accelerator`, and these do.
+    accelerator: of a NAMED place, the accelerator that it is where there is one, as the code spells it out:
+    `cuda:1`, `cuda` (the current one); `:1` is the second of whatever sort there is. Empty where it doesn't say.
     """
 
     where: Where
     name: str = ""
+    accelerator: str = ""
 
     @property
     def is_host(self) -> bool:
@@ -96,6 +99,19 @@ class Place(NamedTuple):
         if self.where is Where.DEFAULT:
             return "on the default device"
         return "somewhere unknown"
+
+
+#: Device types of torch that name an accelerator (torch.device's own list).
+VENDORS = frozenset(["cuda", "mps", "xpu", "hpu", "npu", "mtia", "xla", "ipu", "privateuseone", "musa"])
+
+
+def place_named(text: str) -> Place:
+    """The place that a device string denotes."""
+    kind, _, number = text.partition(":")
+    if kind == "cpu":
+        return HOST
+    spelled_out = kind in VENDORS and (number.isdecimal() or text == kind)
+    return Place(Where.NAMED, text, text if spelled_out else "")
 
 
 HOST = Place(Where.HOST)

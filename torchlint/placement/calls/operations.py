@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.placement.calls.accelerators import note_split
 from torchlint.placement.calls.owing import note_owed
 from torchlint.placement.definitions.records import Joined, Joining
 from torchlint.placement.events import Attribute, HostOnly, Leftover, Mix, Operand
@@ -137,6 +138,7 @@ def _judge(
                 joined = Mix(node, run.scene, api, tuple(tensors), (accused, alternative), against, within=within)
                 run.emit(joined, alternative.origin)
     if not mixed:
+        note_split(run, node, api, tensors, within)
         note_parameters(run, node, tensors)
     return raises
 

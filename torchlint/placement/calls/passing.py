@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.placement.calls.accelerators import apart
 from torchlint.placement.calls.operations import mix, note_parameters
 from torchlint.placement.definitions.records import Function, Joined
 from torchlint.placement.definitions.substitution import truth_of
 from torchlint.placement.events import Operand
 from torchlint.placement.syntax import argument, mentions
-from torchlint.placement.values import HOST, Alternative, Certainty, Kind, Place, Value, Where, with_rank
+from torchlint.placement.values import (
+    Alternative,
+    Certainty,
+    Kind,
+    Place,
+    Value,
+    Where,
+    place_named,
+    with_rank,
+)
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
@@ -39,7 +49,9 @@ def judge_call(
         nodes = [_argument(node, function, name) for name in (first, second)]
         handed = [Operand(n or (i if own else node), v) for n, i, v in zip(nodes, inner, (a, b))]
         for accused, witness, name in ((a, b, first), (b, a, second)):
-            if not accused.on_host or witness.may_be_on_host or not _judges(accused, witness):
+            if not _judges(accused, witness):
+                continue
+            if (not accused.on_host or witness.may_be_on_host) and apart(run, accused, witness) is None:
                 continue
             if own and _is_collection(name, bound):
                 # It is the function that takes it apart and has to move its parts.
@@ -132,8 +144,7 @@ def _at(place: Place, bound: dict[str, Value]) -> Value | None:
     device = bound.get(place.name)
     if device is not None:
         if device.kind is Kind.STRING and device.name:
-            named = HOST if device.name.split(":")[0] == "cpu" else Place(Where.NAMED, device.name)
-            places = (Alternative(named, 1),)
+            places = (Alternative(place_named(device.name), 1),)
         elif device.kind is Kind.DEVICE and device.places:
             places = with_rank(device.places, 1)
         else:

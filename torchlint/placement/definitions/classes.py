@@ -210,8 +210,15 @@ def _is_being_built(run: Interpreter, owner: Class) -> bool:
 
 
 def _registered_value(owner: Class, value: Value) -> Value:
-    """Registered state is wherever the module is."""
+    """Registered state is wherever the module is, but of a Module that spreads its parts over accelerators."""
+    if _accelerator_of(value) and len({_accelerator_of(owner.attributes.get(n)) for n in owner.registered} - {""}) > 1:
+        return value
     return _at_home(value, Place(Where.OF_MODULE, owner.name), 0)
+
+
+def _accelerator_of(value: Value | None) -> str:
+    """The accelerator that the constructor puts a part of a Module on, where the code spells it out."""
+    return value.places[0].place.accelerator if value is not None and len(value.places) == 1 else ""
 
 
 def _at_home(value: Value, home: Place, depth: int) -> Value:

@@ -15,9 +15,9 @@ from torchlint.placement.values import (
     Alternative,
     Certainty,
     Kind,
-    Place,
     Value,
     Where,
+    place_named,
     sequence,
     union,
 )
@@ -97,7 +97,7 @@ def _placed(
     alternative: Alternative, value: Value, bound: dict[str, Value]
 ) -> tuple[tuple[Alternative, ...], frozenset[str]]:
     """Where an alternative of the summary is for this call, and what that brings along."""
-    where, name = alternative.place
+    where, name, _ = alternative.place
     nothing: frozenset[str] = frozenset()
     argument = bound.get(name) if where in (Where.OF_CALLER, Where.NAMED) else None
     if where is Where.OF_CALLER:
@@ -121,8 +121,7 @@ def _placed(
         moved = isinstance(alternative.origin, cst.Call) and words(alternative.origin.func).endswith((".to", ".cuda"))
         return () if moved else (alternative._replace(place=HOST),), nothing
     if argument.kind is Kind.STRING and argument.name:
-        place = HOST if argument.name.split(":")[0] == "cpu" else Place(Where.NAMED, argument.name)
-        return (alternative._replace(place=place),), nothing
+        return (alternative._replace(place=place_named(argument.name)),), nothing
     named = tuple(
         p._replace(rank=alternative.rank, origin=p.origin or alternative.origin, guards=p.guards | alternative.guards)
         for p in argument.places

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement.devices import VENDORS, is_vendor
+from torchlint.placement.devices import is_vendor
 from torchlint.placement.events import Compare, DeviceName
 from torchlint.placement.knowledge import torch_api
-from torchlint.placement.values import Certainty, Kind, Value
+from torchlint.placement.values import VENDORS, Certainty, Kind, Value
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter

@@ -33,6 +33,7 @@ from torchlint.placement.values import (
     element_of,
     join,
     narrowed,
+    place_named,
     sequence,
     tensor,
     with_rank,
@@ -221,13 +222,24 @@ def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Valu
                 node, run.scene, vendor.split(":")[0], "choice", _decider(node.test, test), literal=vendor
             )
         )
-    places = (
-        Alternative(Place(Where.NAMED, words(node) if "…" not in words(node) else "device"), None, node),
-    )
+    name = words(node) if "…" not in words(node) else "device"
+    places = (Alternative(Place(Where.NAMED, name, _only_accelerator(yes, no)), None, node),)
     facts = yes.facts & no.facts & {"torch.device"} if yes.kind is no.kind else frozenset()
     if len(texts) == 2 and "cpu" in families and is_type_of_tensor(node, vendor):
         facts |= {TYPE_OF_TENSOR}
     return Value(Kind.DEVICE, places, facts=facts, tests=test.tests)
+
+
+def _only_accelerator(yes: Value, no: Value) -> str:
+    """The accelerator that a choice with the CPU gives, where the code spells it out."""
+    found: list[Place] = []
+    for value in (yes, no):
+        if value.kind is Kind.STRING and value.name:
+            found.append(place_named(value.name))
+        elif value.kind is Kind.DEVICE and len(value.places) == 1:
+            found.append(value.places[0].place)
+    away = [place for place in found if not place.is_host]
+    return away[0].accelerator if len(found) == 2 and len(away) == 1 else ""
 
 
 def _decider(node: cst.BaseExpression, test: Value) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import libcst as cst
 
 from torchlint.placement.calls.arguments import Arguments
-from torchlint.placement.devices import device_places, emit_device_name, name_device
+from torchlint.placement.devices import accelerator_number, device_places, emit_device_name, name_device
 from torchlint.placement.events import (
     DeviceName,
     Move,
+    Operand,
     Use,
 )
 from torchlint.placement.hazards.syncs import emit_sync
@@ -23,6 +24,7 @@ from torchlint.placement.values import (
     Value,
     Where,
     is_as_given,
+    place_named,
     with_rank,
 )
 
@@ -202,11 +204,13 @@ def target_of(
 ) -> tuple[tuple[Alternative, ...] | None, str | None]:
     """Where a move goes (None: it stays), and the dtype it sets."""
     if name == "cuda":
-        return (Alternative(Place(Where.NAMED, "cuda"), None, node),), None
+        index = arguments.find("device", 0)
+        which = "cuda" if index is None or index.value.kind is Kind.NONE else _device_of_cuda(index)
+        return (Alternative(Place(Where.NAMED, "cuda", which), None, node),), None
     if name == "cpu":
         return (Alternative(HOST, None, node),), None
     if name in ("xpu", "npu", "hpu", "mps"):
-        return (Alternative(Place(Where.NAMED, name), None, node),), None
+        return (Alternative(place_named(name), None, node),), None
     if name in ("half", "float", "double", "bfloat16"):
         return None, name
     if name == "type":
@@ -235,6 +239,16 @@ def target_of(
     return device_places(run, given, node, sure="device" in arguments.named), dtype
 
 
+def _device_of_cuda(index: Operand) -> str:
+    """The accelerator that `.cuda(index)` goes to, where the code spells it out."""
+    value = index.value
+    if value.kind is Kind.STRING and value.name:
+        return place_named(value.name).accelerator
+    if value.kind is Kind.DEVICE and len(value.places) == 1:
+        return value.places[0].place.accelerator
+    return accelerator_number("cuda", index.node)
+
+
 def _type_target(
     run: Interpreter, node: cst.Call, arguments: Arguments
 ) -> tuple[tuple[Alternative, ...] | None, str | None]:
@@ -248,7 +262,7 @@ def _type_target(
         where = arguments.find("dtype", 0)
         if where is not None and kind.kind is Kind.STRING:
             emit_device_name(run, DeviceName(node, run.scene, "cuda", "tensor type", name))
-        return (Alternative(Place(Where.NAMED, "cuda"), None, node),), name
+        return (Alternative(place_named("cuda"), None, node),), name
     if name.startswith("torch.") and name.endswith("Tensor"):
         return (Alternative(HOST, None, node),), name
     return (), None

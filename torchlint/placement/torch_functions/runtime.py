@@ -7,7 +7,7 @@ import libcst as cst
 from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.devices import (
     TYPE_OF_TENSOR,
-    VENDORS,
+    accelerator_number,
     device_places,
     emit_device_name,
     name_device,
@@ -28,11 +28,13 @@ from torchlint.placement.values import (
     HOST,
     NUMBER,
     UNKNOWN,
+    VENDORS,
     Alternative,
     Kind,
     Place,
     Value,
     Where,
+    place_named,
     tensor,
 )
 
@@ -49,14 +51,22 @@ def _device(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, e
             api = "torch.device" if index is None else "torch.device(…, index)"
             name_device(run, node, given.value, "literal", api)
         facts = sort_of_device(given.value.name, index is not None)
-        return Value(
-            Kind.DEVICE, (named_place(given.value.name, node),), facts=facts, tests=given.value.tests
-        )
+        place = named_place(given.value.name, node)
+        if index is not None:
+            which = accelerator_number(given.value.name, index.node)
+            place = place._replace(place=place.place._replace(accelerator=which))
+        return Value(Kind.DEVICE, (place,), facts=facts, tests=given.value.tests)
     facts |= given.value.facts & {TYPE_OF_TENSOR}
     places = given.value.places if given.value.kind in (Kind.DEVICE, Kind.STRING) else ()
     if not places:
         places = (
-            Alternative(Place(Where.NAMED, words(node) if "…" not in words(node) else "device"), None, node),
+            Alternative(
+                Place(
+                    Where.NAMED, words(node) if "…" not in words(node) else "device", accelerator_number("", given.node)
+                ),
+                None,
+                node,
+            ),
         )
     return Value(Kind.DEVICE, places, given.value.certainty, facts=facts, tests=given.value.tests)
 
@@ -154,7 +164,7 @@ def vendor_call(run: Interpreter, name: str, node: cst.Call, arguments: Argument
     if name.startswith("torch.cuda.") and name.endswith("Tensor"):
         emit_device_name(run, DeviceName(node, run.scene, "cuda", "tensor type", name))
         rank = None if not arguments.positional else 1
-        return tensor((Alternative(Place(Where.NAMED, "cuda"), rank, node),))
+        return tensor((Alternative(place_named("cuda"), rank, node),))
     known = torch_api.VENDOR.get(name)
     if family in VENDORS and known is not None and known.raises:
         first = arguments.positional[0] if arguments.positional else None

@@ -11,6 +11,7 @@ from torchlint.verify.probes.base import (
     CALLER,
     CONFIRMED,
     DEVICE_ERRORS,
+    HERE,
     INCONCLUSIVE,
     REFUTED,
     Ask,
@@ -25,7 +26,7 @@ from torchlint.verify.probes.base import (
     short,
     undecided,
 )
-from torchlint.verify.protocol import Answer, Event, Watch
+from torchlint.verify.protocol import Answer, Device, Event, Watch
 
 
 @dataclass(frozen=True)
@@ -137,19 +138,29 @@ def _devices(records: Iterable[Mapping[str, Any]]) -> set[str]:
     return found
 
 
+#: A machine with more of them than this is not simulated.
+MOST_ACCELERATORS = 16
+#: The number of an accelerator in a message: `cuda:1`, `1`.
+_NUMBER = re.compile(r"`(?:[a-z]+:)?(\d+)`")
+
+
 @dataclass(frozen=True)
 class MixProbe(Probe):
     """Confirmed by the error for mixed devices in which the accused value takes part; refuted where it runs.
 
-    origins: the finding is where the accused value is made, not where it meets the other.
+    origins: the finding is where the accused value is made, not where it meets the other. numbered: the finding tells
+    accelerators apart by number, so that the replay needs as many; the machine's own may be too few.
     """
 
     origins: bool = True
+    numbered: bool = False
 
     def asks(self, site: Site) -> tuple[Ask, ...]:
         meeting = site.also.get("context", ())[:1]
         watch = (*reach(site), *(Watch("meet", "reach", line, limit=1) for line in meeting))
-        return (Ask(watch=watch, iterations=self.iterations),)
+        numbers = [int(n) for n in _NUMBER.findall(site.message)] if self.numbered else []
+        device = Device(count=min(max(numbers) + 1, MOST_ACCELERATORS)) if numbers else HERE
+        return (Ask(watch=watch, iterations=self.iterations, device=device),)
 
     def judge(self, answers: tuple[Answer, ...], site: Site) -> Said:
         answer = answers[0]
@@ -157,10 +168,12 @@ class MixProbe(Probe):
             accused = self._accused(event, site)
             if accused is None:
                 continue
-            place = "there" if site.here(event.path, event.line) else f"line {event.line}"
+            here = site.here(event.path, event.line)
+            place = "there" if here else f"in line {event.line}"
             if not allowed(event.marks) or not _is_told(event, site):
-                return Said(INCONCLUSIVE, f"devices mix at {place}, but what meets there was stood in for")
-            return Said(CONFIRMED, f"{place}: RuntimeError: {short(str(event.detail['message']))}")
+                return Said(INCONCLUSIVE, f"devices mix {place}, but what meets there was stood in for")
+            line = "there" if here else f"line {event.line}"
+            return Said(CONFIRMED, f"{line}: RuntimeError: {short(str(event.detail['message']))}")
         made = [e for e in at(answer.of("create"), site) if e.target == "cpu"]
         returned = answer.state.get("returned")
         if "another exit" in site.message and made and returned == ["cpu"]:

@@ -166,14 +166,25 @@ class Stage:
         devices = sorted({str(places.device(t)) for t in [*module.parameters(), *module.buffers()]})
         return {"registered": sorted(registered), "held": held, "devices": devices}
 
+    def _is_spread(self, module: nn.Module) -> bool:
+        """Whether the parameters of a module are on several accelerators."""
+        devices = {self._observer.places.device(p) for p in module.parameters()}
+        return len({d for d in devices if d.type != "cpu"}) > 1
+
     def _instance(self, cls: Any, parameters: Sequence[Sequence[Any]]) -> Any:
-        """An object of the class that the method belongs to; a module is taken to be on the accelerator."""
+        """An object of the class that the method belongs to; a module is taken to be on the accelerator.
+
+        One whose constructor spreads it over accelerators is left as it is: to move it would undo that.
+        """
         if cls.__qualname__ in self._kept:
             return self._kept[cls.__qualname__]
         args, kwargs = self._arguments(parameters)
         self._kept[cls.__qualname__] = made = cls(*args, **kwargs)
         if isinstance(made, nn.Module):
             self.maker.know(made)
+            if self._is_spread(made):
+                self.state = self._state(made)
+                return made
             self.maker.note(f"the caller has moved the `{cls.__name__}` to the accelerator")
             made.to(self.maker._mark(torch.device(self.maker.kind), f"{CALLER}{cls.__name__}"))
             self.state = self._state(made)
