@@ -16,7 +16,7 @@ class DeprecatedCudaAmp(Rule):
         Finds the names of `torch.cuda.amp` and `torch.cpu.amp`, which warn since torch 2.4.
 
     Why it matters
-        They work on one device type each. `torch.amp.autocast` (torch 1.10) and `torch.amp.GradScaler` (2.3) take
+        They work on one device type each. `torch.autocast` (torch 1.10) and `torch.amp.GradScaler` (2.3) take
         the type as an argument. Off by default: nothing is wrong yet.
 
     Example

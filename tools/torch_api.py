@@ -247,7 +247,6 @@ def collect() -> dict[str, Any]:
             *_with_parameter(by_function, "D"),
             *(n for n, c in by_class.items() if _takes_device(c)),
         },
-        "methods_accepting_device": set(_with_parameter(by_method, "D")),
         "random": probed_functions.random | set(torch_by_hand.RANDOM),
         "random_methods": probed_methods.random,
         "syncs": probed_functions.syncs | set(torch_by_hand.SYNCS),

@@ -134,7 +134,7 @@ CPU_ALLOWED = {
 # 2.6, the names with `_index` with 2.7 (https://docs.pytorch.org/docs/2.7/accelerator.html), the context
 # manager `device_index` with 2.8 (https://docs.pytorch.org/docs/2.8/accelerator.html), the memory functions
 # with 2.9 (https://docs.pytorch.org/docs/stable/accelerator.html); torch.amp.GradScaler with 2.3,
-# torch.amp.autocast with 1.10 (https://docs.pytorch.org/docs/stable/amp.html).
+# torch.autocast with 1.10 (https://docs.pytorch.org/docs/1.10/amp.html).
 REPLACEMENTS: dict[str, tuple[str, str]] = {
     "is_available": ("torch.accelerator.is_available", "2.6"),
     "device_count": ("torch.accelerator.device_count", "2.6"),
@@ -157,5 +157,5 @@ REPLACEMENTS: dict[str, tuple[str, str]] = {
     "manual_seed": ("torch.manual_seed", "1.0"),
     "manual_seed_all": ("torch.manual_seed", "1.0"),
     "amp.GradScaler": ("torch.amp.GradScaler", "2.3"),
-    "amp.autocast": ("torch.amp.autocast", "1.10"),
+    "amp.autocast": ("torch.autocast", "1.10"),
 }

@@ -158,9 +158,8 @@ FOLLOWS_TEMPLATE: Mapping[str, int]
 FOLLOWS_RECEIVER: frozenset[str]
 #: Those of `CREATES` that stay on the host whatever the default device is.
 IGNORES_DEFAULT_DEVICE: frozenset[str]
-#: Functions and classes with a `device` parameter; methods likewise.
+#: Functions and classes with a `device` parameter.
 ACCEPTS_DEVICE: frozenset[str]
-METHODS_ACCEPTING_DEVICE: frozenset[str]
 #: Functions and methods that draw from a random generator.
 RANDOM: frozenset[str]
 RANDOM_METHODS: frozenset[str]
