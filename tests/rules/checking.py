@@ -10,21 +10,24 @@ from torchlint.findings import Confidence, Finding, Safety
 from torchlint.fix import fix_source
 
 _MARK = re.compile(r"[ \t]*# <-[ \t]*$", re.MULTILINE)
+_UNREADABLE = "DEV001"
 
 
 def findings(
-    code: str, rule: str, *, path: str = "train.py", confidence: Confidence = Confidence.LIKELY
+    code: str, *rules: str, path: str = "train.py", confidence: Confidence = Confidence.LIKELY
 ) -> tuple[Finding, ...]:
-    """What one rule finds in a file."""
-    result = check_source(dedent(code).encode(), path, CheckOptions(frozenset((rule,)), confidence))
+    """What rules find in a file that parses: where nothing is read, nothing is found either."""
+    options = CheckOptions(frozenset((*rules, _UNREADABLE)), confidence)
+    result = check_source(dedent(code).encode(), path, options)
     assert result.errors == ()
+    assert [f.message for f in result.findings if f.code == _UNREADABLE] == []
     return result.findings
 
 
-def reported_lines(code: str, rule: str, **how: object) -> list[int]:
-    """The lines that a rule reports, related places of the same cause included."""
+def reported_lines(code: str, *rules: str, **how: object) -> list[int]:
+    """The lines that rules report, related places of the same cause included."""
     lines = set()
-    for finding in findings(code, rule, **how):  # type: ignore[arg-type]
+    for finding in findings(code, *rules, **how):  # type: ignore[arg-type]
         lines.add(finding.range.start.line)
         lines |= {r.range.start.line for r in finding.related if r.role == "also"}
     return sorted(lines)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from textwrap import dedent, indent
 
-from torchlint.check import CheckOptions, check_source
+import checking
+
 from torchlint.findings import Confidence, Finding
 
 IMPORTS = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
@@ -15,9 +16,7 @@ def findings(
     code: str, *codes: str, path: str = "train.py", sure: Confidence = Confidence.LIKELY
 ) -> list[Finding]:
     """What the rules `codes` find in a file."""
-    result = check_source(code.encode(), path, CheckOptions(frozenset(codes), sure))
-    assert result.errors == ()
-    return list(result.findings)
+    return list(checking.findings(code, *codes, path=path, confidence=sure))
 
 
 def texts(code: str, *codes: str, path: str = "train.py", sure: Confidence = Confidence.LIKELY) -> list[str]:

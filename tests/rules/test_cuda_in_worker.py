@@ -58,7 +58,7 @@ def test_a_loader_without_forked_workers_may(loader: str) -> None:
 
 def test_a_file_that_starts_its_processes_otherwise_may() -> None:
     code = dataset("return torch.tensor(self.rows[index]).cuda()")
-    expect(code + "        torch.multiprocessing.set_start_method('spawn')\n", CODE)
+    expect(code.rstrip() + "\n        torch.multiprocessing.set_start_method('spawn')\n", CODE)
 
 
 @pytest.mark.parametrize(

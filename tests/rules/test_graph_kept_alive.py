@@ -316,6 +316,6 @@ def test_state_grows_by_what_has_a_graph_alone(added: str, marked: str) -> None:
 
 
 def test_a_loss_kept_now_and_then_is_possible_alone() -> None:
-    body = "if step % 10 == 0:\\n    losses.append(loss)"
+    body = "if step % 10 == 0:\n    losses.append(loss)"
     assert texts(step(body, before="losses = []"), "DEV304") == []
     assert texts(step("losses.append(loss)", before="losses = []"), "DEV304") == ["losses.append(loss)"]

@@ -83,7 +83,7 @@ def test_what_mpi_sends_has_to_be_on_the_host() -> None:
 
 
 def test_a_communicator_of_mpi4py_is_known_by_its_module() -> None:
-    lines = "comm = MPI.COMM_WORLD\n        total = comm.allreduce(loss.detach().cpu(), op=MPI.SUM)"
+    lines = "comm = MPI.COMM_WORLD\ntotal = comm.allreduce(loss.detach().cpu(), op=MPI.SUM)"
     assert not texts("from mpi4py import MPI\n" + step(lines), CODE)
 
 

@@ -56,5 +56,5 @@ def test_functions_that_others_call_may_run_anywhere() -> None:
 
 
 def test_a_program_that_changes_types_alone_runs_on_the_host() -> None:
-    code = PROGRAM.format("").replace("optimizer = ", "loader = [v.to(torch.float32) for v in loader]\\noptimizer = ", 1)
+    code = PROGRAM.format("").replace("optimizer = ", "loader = [v.to(torch.float32) for v in loader]\noptimizer = ", 1)
     expect(code, "DEV301")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from checking import expect, fixed
+from checking import expect, findings, fixed
 from steps import PROGRAM
-
-from torchlint.check import CheckOptions, check_source
 
 
 def test_what_the_same_file_saves_from_the_cpu_comes_back_to_it() -> None:
-    code = b"""
+    code = """
 import torch
 
 def save(model, path):
@@ -19,14 +17,13 @@ def save(model, path):
 def load(model, checkpoint):
     model.load_state_dict(torch.load(checkpoint))
 """
-    options = CheckOptions(frozenset({"DEV107"}))
-    assert not check_source(code, "model.py", options).findings
-    mapped_nowhere = code.replace(b".cpu()", b"")
-    assert [f.code for f in check_source(mapped_nowhere, "model.py", options).findings] == ["DEV107"]
+    assert not findings(code, "DEV107")
+    mapped_nowhere = code.replace(".cpu()", "")
+    assert [f.code for f in findings(mapped_nowhere, "DEV107")] == ["DEV107"]
 
 
 def test_a_state_that_is_gathered_on_the_cpu_comes_back_to_it() -> None:
-    code = b"""
+    code = """
 import torch
 from torch.distributed.fsdp import FullStateDictConfig, FullyShardedDataParallel as FSDP, StateDictType
 
@@ -37,14 +34,13 @@ def save(model, path):
 def load(model, checkpoint):
     model.load_state_dict(torch.load(checkpoint))
 """
-    options = CheckOptions(frozenset({"DEV107"}))
-    assert not check_source(code, "model.py", options).findings
-    kept = code.replace(b"offload_to_cpu=True", b"offload_to_cpu=False")
-    assert [f.code for f in check_source(kept, "model.py", options).findings] == ["DEV107"]
+    assert not findings(code, "DEV107")
+    kept = code.replace("offload_to_cpu=True", "offload_to_cpu=False")
+    assert [f.code for f in findings(kept, "DEV107")] == ["DEV107"]
 
 
 def test_a_move_to_the_cpu_elsewhere_says_nothing_of_what_is_saved() -> None:
-    code = b"""
+    code = """
 import torch
 
 def save(model, path):
@@ -56,15 +52,13 @@ def measure(model, batch):
 def load(model, checkpoint):
     model.load_state_dict(torch.load(checkpoint))
 """
-    options = CheckOptions(frozenset({"DEV107"}))
-    assert [f.code for f in check_source(code, "model.py", options).findings] == ["DEV107"]
+    assert [f.code for f in findings(code, "DEV107")] == ["DEV107"]
 
 
 def test_groups_of_options_hold_no_tensors_and_bytes_in_memory_are_the_programs_own() -> None:
-    options = CheckOptions(frozenset({"DEV107"}))
     for read, expected in (("path", ["DEV107"]), ("param_group_path", []), ("state_bytes", [])):
         code = f"import torch\ndef load_optimizer(optimizer, {read}):\n    return torch.load({read})\n"
-        assert [f.code for f in check_source(code.encode(), "model.py", options).findings] == expected
+        assert [f.code for f in findings(code, "DEV107")] == expected
 
 
 @pytest.mark.parametrize(
@@ -95,12 +89,11 @@ def build(model, name, path):
     weights = torch.load({path})
     model.load_state_dict(weights)
 """
-    options = CheckOptions(frozenset({"DEV107"}))
-    assert [f.code for f in check_source(code.encode(), "model.py", options).findings] == expected
+    assert [f.code for f in findings(code, "DEV107")] == expected
 
 
 def test_a_file_beside_the_source_that_the_program_writes_itself_is_none_that_it_was_shipped_with() -> None:
-    code = b"""
+    code = """
 import os
 import torch
 
@@ -112,8 +105,7 @@ def train(model):
 def resume(model):
     model.load_state_dict(torch.load(WEIGHTS))
 """
-    options = CheckOptions(frozenset({"DEV107"}))
-    assert [f.code for f in check_source(code, "model.py", options).findings] == ["DEV107"]
+    assert [f.code for f in findings(code, "DEV107")] == ["DEV107"]
 
 
 @pytest.mark.parametrize(
@@ -151,8 +143,7 @@ def resume(folder):
     state_dict = torch.load(os.path.join(folder, "{read}"), weights_only=True)
     return state_dict
 """
-    found = check_source(code.encode(), "client.py", CheckOptions(frozenset({"DEV107"}))).findings
-    assert [f.code for f in found] == (["DEV107"] if reported else [])
+    assert [f.code for f in findings(code, "DEV107")] == (["DEV107"] if reported else [])
 
 
 @pytest.mark.parametrize(
@@ -267,13 +258,13 @@ def test_a_checkpoint_that_a_scheduler_takes_a_part_of_is_reported() -> None:
 
 def test_a_program_on_the_host_reads_back_what_it_saved() -> None:
     code = PROGRAM.replace("{}", "") + (
-        "torch.save(model.state_dict(), PATH)\\n"
-        "def check():\\n"
-        "    fresh = nn.Linear(2, 2)\\n"
-        "    fresh.load_state_dict(torch.load(PATH)){}\\n"
+        "torch.save(model.state_dict(), PATH)\n"
+        "def check():\n"
+        "    fresh = nn.Linear(2, 2)\n"
+        "    fresh.load_state_dict(torch.load(PATH)){}\n"
     )
     expect(code.format(""), "DEV107")
-    expect(code.format("  # <-").replace("optimizer = ", "model.cuda()\\noptimizer = ", 1), "DEV107")
+    expect(code.format("  # <-").replace("optimizer = ", "model.cuda()\noptimizer = ", 1), "DEV107")
 
 
 @pytest.mark.parametrize("into, marked", [("metadata", ""), ("statistics_dict", ""), ("weights", "  # <-")])

@@ -147,12 +147,13 @@ def test_a_method_that_puts_batches_together_may_run_on_the_host(name: str, mark
 
 def test_a_page_calls_all_its_functions_itself() -> None:
     body = (
-        "def extend(x, pairs):\\n"
-        "    x = x.to(torch.float64)\\n"
-        "    return torch.cat([pairs, torch.zeros(2, 2)])\\n"
+        "def extend(x, pairs):\n"
+        "    x = x.to(torch.float64)\n"
+        "    return torch.cat([pairs, torch.zeros(2, 2)])\n"
     )
+    assert reported_lines("import torch\n" + body, "DEV102") == [4]
     assert reported_lines(notebook("import torch", body), "DEV102", path="page.ipynb") == []
-    assert reported_lines(notebook("import torch", "x = torch.rand(3)\\nx = x.to('cuda')"), "DEV501", path="p.ipynb") == []
+    assert reported_lines(notebook("import torch", "x = torch.rand(3)\nx = x.to('cuda')"), "DEV501", path="p.ipynb") == []
 
 
 def test_weights_are_made_to_fit_on_the_host() -> None:
@@ -166,7 +167,8 @@ def test_weights_are_made_to_fit_on_the_host() -> None:
             def forward(self, x: torch.Tensor):
                 return x * self.weight
             def {}(self, path):
-                used = torch.ones(3)
-                return self.weight / used{}
+                used = torch.ones(3){}
+                return self.weight / used
         """
     expect(code.format("init_from_ckpt", ""), "DEV102")
+    expect(code.format("compare", "  # <-"), "DEV102")

@@ -114,9 +114,7 @@ def test_a_wrapper_moves_its_inputs() -> None:
 
 
 def test_a_module_that_is_never_moved_runs_where_its_caller_keeps_the_tensors() -> None:
-    from torchlint.check import CheckOptions, check_source
-
-    code = b"""
+    code = """
 import torch
 from torch import nn
 
@@ -125,8 +123,7 @@ def fit(features, labels):
     loss = nn.MSELoss()(net(features.float()), labels.float())
     loss.backward()
 """
-    options = CheckOptions(frozenset({"DEV102", "DEV201"}))
-    assert not check_source(code, "fit.py", options).findings
+    assert not findings(code, "DEV102", "DEV201")
 
 
 def test_a_forward_moves_what_may_be_there_already() -> None:

@@ -160,11 +160,8 @@ def test_a_base_class_in_the_file_counts() -> None:
 
 
 def test_one_cause_is_one_finding() -> None:
-    from torchlint.check import CheckOptions, check_source
-
     code = module("self.t = torch.ones(3)", "return x * self.t + self.t @ x")
-    options = CheckOptions(frozenset(("DEV102", "DEV103", "DEV201")), Confidence.LIKELY)
-    assert [f.code for f in check_source(code.encode(), "net.py", options).findings] == [CODE]
+    assert [f.code for f in findings(code, "DEV102", "DEV103", "DEV201")] == [CODE]
 
 
 def test_the_fix_registers_a_buffer() -> None:

@@ -22,7 +22,7 @@ from torchlint.placement.interpreter import Env, Interpreter, expression, forget
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.knowledge.frameworks_bridge import framework_method
 from torchlint.placement.knowledge.libraries import builtin_call, library_call
-from torchlint.placement.methods.dispatch import method_call
+from torchlint.placement.methods.dispatch import OF_MPI, method_call, need_on_host
 from torchlint.placement.syntax import dotted, words
 from torchlint.placement.timeline import on_accelerator
 from torchlint.placement.torch_functions.dispatch import torch_call
@@ -405,6 +405,8 @@ def api_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, 
             name = torch_api.canonical(found.name)
             if name.startswith("torch."):
                 return torch_call(run, name, node, arguments, env)
+    if name.startswith("mpi4py.") and name.rpartition(".")[2] in OF_MPI:
+        need_on_host(run, arguments)
     result = library_call(run, name, node, arguments, env)
     if result is not None:
         return result

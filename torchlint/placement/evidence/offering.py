@@ -21,9 +21,12 @@ _HOST_PATH = re.compile(
 
 
 def offers_functions(module: cst.Module, path: str) -> bool:
-    """Whether the functions of a file are for whoever has tensors: it runs nothing, and reads nothing."""
+    """Whether the functions of a file are for whoever has tensors: it runs nothing, and reads nothing.
+
+    path: a notebook's functions are called in its own cells, by nobody else.
+    """
     near = "/".join(path.lower().replace("\\", "/").split("/")[-4:])
-    if _HOST_PATH.search(near) or any(_runs(statement) for statement in module.body):
+    if near.endswith(".ipynb") or _HOST_PATH.search(near) or any(_runs(statement) for statement in module.body):
         return False
     return not any(
         name in _OF_THE_HOST or name.split(".")[0] in _OF_THE_HOST for name in _imported(module.body)

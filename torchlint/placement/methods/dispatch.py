@@ -50,12 +50,10 @@ def method_call(
 ) -> Value:
     """`receiver.name(...)`."""
     name = func.attr.value
-    sent = name in _OF_MPI and receiver.kind in (Kind.UNKNOWN, Kind.API, Kind.OBJECT)
+    sent = name in OF_MPI and receiver.kind in (Kind.UNKNOWN, Kind.OBJECT)
     if sent or (name == "step" and _is_environment(func.value)) or _PRIORITIES.search(name) is not None:
         # What an environment is told, or MPI sends, has to be on the host.
-        for operand in arguments.all():
-            demand(run, operand.value)
-            demand_host(run, operand.node)
+        need_on_host(run, arguments)
     if receiver.kind is Kind.OBJECT and receiver.name == "event":
         event_call(run, node, name)
         return Value(Kind.NUMBER) if name == "elapsed_time" else UNKNOWN
@@ -121,7 +119,7 @@ def _entry(run: Interpreter, node: cst.BaseExpression, value: Value) -> Value:
 
 
 #: Methods of a communicator of mpi4py (https://mpi4py.readthedocs.io/en/stable/reference/mpi4py.MPI.Comm.html).
-_OF_MPI = frozenset("allreduce Allreduce bcast Bcast allgather Allgather Send Reduce Gather Scatter".split())
+OF_MPI = frozenset("allreduce Allreduce bcast Bcast allgather Allgather Send Reduce Gather Scatter".split())
 #: Methods of TensorBoard's writer and of progress bars that turn what they get into numbers or text
 #: (torch/utils/tensorboard/_convert_np.py; tqdm.std.tqdm.set_postfix).
 _SHOWING = frozenset(["add_scalar", "add_scalars", "set_postfix"])
@@ -130,6 +128,13 @@ _SHOWING = frozenset(["add_scalar", "add_scalars", "set_postfix"])
 #: Methods by which a replay buffer, whose tree is Python's, learns the priorities of what was drawn.
 _PRIORITIES = re.compile(r"^(?:update|set)_(?:\w+_)?priorit(?:y|ies)$")
 _ENVIRONMENT = re.compile(r"(?:^|_)(?:v?envs?|environment|game|gym|simulator|world)\d*(?:_|$)", re.IGNORECASE)
+
+
+def need_on_host(run: Interpreter, arguments: Arguments) -> None:
+    """What a call gets has to be on the host: a reason for each wait that brought it there."""
+    for operand in arguments.all():
+        demand(run, operand.value)
+        demand_host(run, operand.node)
 
 
 def _is_environment(receiver: cst.BaseExpression) -> bool:
