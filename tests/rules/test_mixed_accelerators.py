@@ -98,7 +98,9 @@ def test_a_module_that_spreads_its_parts_hands_on_what_is_elsewhere() -> None:
 
 
 def test_a_module_with_all_its_parts_in_one_place_moves_as_a_whole() -> None:
-    expect(HALVES.format("cuda:0") + "    def run(x):\n        return Halves().to('cuda:1')(x.to('cuda:1'))", CODE)
+    code = HALVES.format("cuda:0").rstrip() + "\n    def run(x):\n        return Halves().to('cuda:1')(x.to('cuda:1'))"
+    expect(code.replace('x.to("cuda:0")', "x"), CODE)
+    expect(code + "  # <-", CODE)
 
 
 def test_the_module_and_its_input_are_put_on_two_accelerators() -> None:
