@@ -82,9 +82,12 @@ def test_what_mpi_sends_has_to_be_on_the_host() -> None:
     assert texts(step("total = meter.include(loss.detach().cpu())"), CODE)
 
 
-def test_a_communicator_of_mpi4py_is_known_by_its_module() -> None:
-    lines = "comm = MPI.COMM_WORLD\ntotal = comm.allreduce(loss.detach().cpu(), op=MPI.SUM)"
-    assert not texts("from mpi4py import MPI\n" + step(lines), CODE)
+@pytest.mark.parametrize("imported", ["from mpi4py import MPI", "import mpi4py.MPI as MPI"])
+def test_a_communicator_of_mpi4py_is_known_by_its_module(imported: str) -> None:
+    begin = f"{imported}\ncomm = MPI.COMM_WORLD\n"
+    assert not texts(begin + step("total = comm.allreduce(loss.detach().cpu(), op=MPI.SUM)"), CODE)
+    assert not texts(begin + step("total = MPI.COMM_WORLD.allreduce(loss.detach().cpu())"), CODE)
+    assert texts(begin + step("total = meter.include(loss.detach().cpu())"), CODE)
 
 
 def test_priorities_go_to_the_host() -> None:
