@@ -190,6 +190,28 @@ def test_state_without_a_graph_is_silent(line: str) -> None:
     assert texts(IMPORTS + STATE.format(line), CODE) == []
 
 
+@pytest.mark.parametrize(
+    "cut",
+    [
+        "self.mean = self.mean.detach()",
+        "self.mean = self.mean.data",
+        "self.mean.detach_()",
+        "self.mean = torch.stack([m.detach() for m in self.mean])",
+    ],
+)
+def test_state_that_the_class_cuts_off_its_graph_is_silent(cut: str) -> None:
+    grows = "self.mean = 0.9 * self.mean + 0.1 * x.mean(0)"
+    assert texts(IMPORTS + STATE.format(f"{cut}\n        {grows}"), CODE) == []
+    beside = f"    def begin(self):\n        {cut}\n"
+    assert texts(IMPORTS + STATE.format(grows) + beside, CODE) == []
+
+
+def test_what_else_the_class_cuts_says_nothing() -> None:
+    grows = "self.mean = 0.9 * self.mean + 0.1 * x.mean(0)"
+    beside = "    def begin(self):\n        self.other = self.mean.detach() + 1\n"
+    assert texts(IMPORTS + STATE.format(grows) + beside, CODE) == [grows]
+
+
 def test_a_name_of_another_function_says_nothing() -> None:
     code = IMPORTS + (
         "def train(model, x, optimizer):\n"

@@ -96,7 +96,7 @@ def keep(
     if not (carriers & here.losses or {"loss", "grad"} <= value.facts):
         return
     around = backwards(run, run.module) if "." in into else here
-    if into not in around.sources:
+    if into not in around.sources and not _is_cut_elsewhere(whole, into):
         run.emit(Accumulate(node, run.scene, value, how, into, kept, _is_renewed(loop, into)))
 
 
@@ -121,9 +121,29 @@ def keep_state(
     own = f"{run.frame.self_name}."
     if function.owner is None or not into.startswith(own) or _is_bound_by(function.node.body, into):
         return
+    if any(_is_cut_elsewhere(cls.node, into) for cls in function.owner.lineage()):
+        return
     carriers = [env.get(name, UNKNOWN) for name in _carriers(kept) if not name.startswith(own)]
     if value.kind is Kind.TENSOR and "cut" not in value.facts and any(map(_may_hold_a_graph, carriers)):
         run.emit(Accumulate(node, scene, value, "state", into, kept))
+
+
+def _is_cut_elsewhere(code: cst.CSTNode, name: str) -> bool:
+    """Whether a piece of code cuts what `name` holds off its graph: `x.detach_()`, `x = x.detach()`, for each part."""
+    for node in descendants(code):
+        if isinstance(node, cst.Call) and dotted(node.func) == f"{name}.detach_":
+            return True
+        if isinstance(node, cst.Assign) and any(dotted(t.target) == name for t in node.targets):
+            if name in _names(node.value) and next(_carriers(node.value), None) is None and _detaches(node.value):
+                return True
+    return False
+
+
+def _detaches(node: cst.CSTNode) -> bool:
+    return any(
+        isinstance(below, cst.Attribute) and below.attr.value in ("detach", "detach_", "data")
+        for below in (node, *descendants(node))
+    )
 
 
 def _may_hold_a_graph(value: Value) -> bool:
