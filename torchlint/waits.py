@@ -43,7 +43,7 @@ class WaitRule(Rule):
         return None
 
     def on_sync(self, sync: Sync) -> Iterator[Report]:
-        if sync.scene.converts:
+        if sync.scene.converts or sync.idle:
             return
         if sync.scene.every_step and not sync.demanded and not self.measures and self.concerns(sync):
             yield self.report(sync)

@@ -156,6 +156,7 @@ class Sync(Event):
     subject: the name of what is read, behind all calls and attributes. statement: where it stands.
     each: the elements of one tensor are read one by one. spared: the number is used where a tensor would do: it
     meets tensors in arithmetic, or is asked in a test, or goes into a record.
+    idle: the code waited for all work just before, so that nothing is left to wait for.
     streams: the file orders work on streams of its own, which a wait for all of the device may be there to join.
     """
 
@@ -168,6 +169,7 @@ class Sync(Event):
     each: bool = False
     spared: bool = False
     streams: bool = False
+    idle: bool = False
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from torchlint.placement.allowance import Allowance
-from torchlint.placement.events import Backward, Event, Move, Sync, Use
+from torchlint.placement.events import Backward, Event, Move, Step, Sync, Use
 from torchlint.placement.evidence.offering import offers_functions
 from torchlint.placement.evidence.usage import FileUsage, Usage
 from torchlint.placement.scene import Scene
@@ -335,8 +335,10 @@ class Interpreter:
 
     def emit(self, event: Event, *extra: Any) -> None:
         """Let an event leave, once for a node; a later pass over a loop may know more."""
-        if type(event) is Backward and on_accelerator(event.value):
-            self.timeline.works(event.node)
+        if type(event) in (Backward, Step):
+            self.timeline.gives()
+            if type(event) is Backward and on_accelerator(event.value):
+                self.timeline.works(event.node)
         if self.silent:
             return
         kind = type(event)

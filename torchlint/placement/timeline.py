@@ -28,17 +28,22 @@ class Timeline:
     """Moments count up as the interpretation goes; branches count one after the other.
 
     worked, waited: the moments of the last device work and of the last thing that may have waited for it.
+    given: when work was last given to what may be a device. read: when a tensor was last read, whatever the branch.
+    drained: when the code last waited for all work with no finding to tell of, and the scene of that.
     work: where that work was. recorded: when an event was last recorded.
     copied: when each asynchronous copy to the host began.
     """
 
-    __slots__ = ("clocks", "copied", "now", "recorded", "waited", "work", "worked")
+    __slots__ = ("clocks", "copied", "drained", "given", "now", "read", "recorded", "waited", "work", "worked")
 
     def __init__(self) -> None:
         self.now = 0
         self.worked = 0
         self.waited = 0
         self.recorded = 0
+        self.given = 0
+        self.read = 0
+        self.drained: tuple[int, Scene] | None = None
         self.work: cst.CSTNode | None = None
         self.clocks: dict[cst.CSTNode, Reading] = {}
         self.copied: dict[cst.CSTNode, int] = {}
@@ -47,6 +52,29 @@ class Timeline:
         """Work is given to the device."""
         self.now += 1
         self.worked, self.work = self.now, node
+
+    def gives(self) -> None:
+        """What may be work for the device is begun."""
+        self.now += 1
+        self.given = self.now
+
+    def reads(self) -> None:
+        """The host waits for what it reads."""
+        self.now += 1
+        self.read = self.now
+
+    def drains(self, scene: Scene) -> None:
+        """The host waits for all work, as the code means it to."""
+        self.now += 1
+        self.drained = self.now, scene
+
+    def is_idle(self, scene: Scene) -> bool:
+        """Whether the device has nothing left to do in any case, since the code has just waited for it."""
+        if self.drained is None or self.drained[0] < self.given:
+            return False
+        there = self.drained[1]
+        same = there.function is scene.function and there.loops == scene.loops
+        return same and there.conditions <= scene.conditions and there.tests <= scene.tests
 
     def waits(self) -> None:
         """The host waits for the device, or may."""

@@ -243,6 +243,7 @@ def _note_kept_modules(run: Interpreter, cls: Class, bound: dict[str, Value]) ->
 
 def call_module(run: Interpreter, module: Value, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     """`model(...)`: what a Module's forward gives."""
+    run.timeline.gives()
     if on_accelerator(module) or any(on_accelerator(o.value) for o in arguments.all()):
         run.timeline.works(node)
     cls = module.ref
@@ -316,6 +317,8 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
     if target.kind is Kind.UNKNOWN and (dotted(node.func) or "").rpartition(".")[2] in run.usage.losses:
         # Backward runs on what it makes of a prediction and a target.
         mix(run, node, "loss", [tensor_input(o) for o in arguments.positional[:2]])
+    if _is_model(node.func) or any(o.value.kind in _MAY_HOLD_TENSORS for o in arguments.all()):
+        run.timeline.gives()
     if _is_model(node.func):
         given = [*(o.value for o in arguments.all()), *(m.element or m for m in arguments.unpacked)]
         if any(on_accelerator(v) for v in given):
@@ -342,6 +345,8 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
     return as_flag(result, name) if "_" in name else result
 
 
+#: What an argument is that may be, or hold, what is computed with.
+_MAY_HOLD_TENSORS = frozenset([Kind.TENSOR, Kind.UNKNOWN, Kind.SEQUENCE, Kind.MAPPING, Kind.MODULE, Kind.LOADER])
 #: Libraries that know nothing of devices.
 _WITHOUT_WAIT = ("logging.", "os.", "sys.", "json.", "re.", "datetime.", "pathlib.", "argparse.", "builtins.")
 _MODEL_NAME = re.compile(

@@ -101,6 +101,8 @@ def mix(
         result = result.but(facts=result.facts | {"mixed"})
     if run.scene.no_grad:
         result = without_graph(result)
+    if not result.on_host:
+        run.timeline.gives()
     if any(p.place.is_named for p in result.places):
         run.timeline.works(node)
     return result
@@ -134,13 +136,19 @@ def _judge(
             against = _witness(accused, alternative, tensors)
             if against is not None:
                 mixed = True
-                raises |= accused.value.on_host and all(p.place.is_named for p in against[0].value.places)
+                raises |= accused.value.on_host and any(map(_is_away, tensors))
                 joined = Mix(node, run.scene, api, tuple(tensors), (accused, alternative), against, within=within)
                 run.emit(joined, alternative.origin)
     if not mixed:
         note_split(run, node, api, tensors, within)
         note_parameters(run, node, tensors)
     return raises
+
+
+def _is_away(operand: Operand) -> bool:
+    """Whether an operand is on a device that the code names, whatever path led here."""
+    places = operand.value.places
+    return bool(places) and all(p.place.is_named for p in places)
 
 
 def _witness(
@@ -370,7 +378,12 @@ def augmented(run: Interpreter, node: cst.AugAssign, left: Value, right: Value, 
     elif left.kind is Kind.TENSOR:
         value = left
     elif right.kind is Kind.TENSOR and left.kind in (Kind.NUMBER, Kind.UNKNOWN, Kind.NONE):
-        value = right if left.kind is Kind.NUMBER else right.but(certainty=min(right.certainty, Certainty.INFERRED))
+        value = right
+        if left.kind is not Kind.NUMBER:
+            # A tensor on the left stays where it is, whatever is added to it.
+            away = tuple(p for p in right.places if not p.place.is_host)
+            value = right.at(away if left.kind is Kind.UNKNOWN else right.places)
+            value = value.but(certainty=min(right.certainty, Certainty.INFERRED))
         value = value.but(facts=value.facts - {"fresh", "leaf", "parameter"})
     elif left.kind is Kind.SEQUENCE:
         value = Value(

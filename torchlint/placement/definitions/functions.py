@@ -198,9 +198,11 @@ def _summarise(function: Function, run: Interpreter) -> None:
     run.depth += 1
     run.frame = Frame(function, function.outer, run.usage.of(node))
     run.context_places = None
-    worked, work, waited = run.timeline.worked, run.timeline.work, run.timeline.waited
-    run.timeline.now += 1
-    run.frame.began = run.timeline.now
+    line = run.timeline
+    worked, work, waited, given, drained = line.worked, line.work, line.waited, line.given, line.drained
+    line.now += 1
+    began = run.frame.began = line.now
+    line.drained = None
     role = function.role = role_of(run, function)
     run.scene = Scene(
         role=role,
@@ -243,9 +245,11 @@ def _summarise(function: Function, run: Interpreter) -> None:
     finally:
         run.frame, run.scene, run.context_places, run.depth = frame, scene, places, depth
         run.statement = statement
-        function.works = run.timeline.worked != worked
-        function.waits = run.timeline.waited != waited
-        run.timeline.worked, run.timeline.work, run.timeline.waited = worked, work, waited
+        function.works = line.worked != worked
+        function.waits = line.waited != waited
+        function.gives = line.given != given
+        function.drains = line.read > max(line.given, began)
+        line.worked, line.work, line.waited, line.given, line.drained = worked, work, waited, given, drained
         function.state = "done"
     function.result = _result(run, function, env)
     _settle_attributes(function, env)
@@ -467,6 +471,10 @@ def call_function(
         run.timeline.waits()
     elif function.works:
         run.timeline.works(node)
+    if function.gives or function.state != "done":
+        run.timeline.gives()
+    if function.drains and _evaluates(function):
+        run.timeline.drains(run.scene)
     positional = (_perhaps_none(run, o.value) for o in arguments.positional)
     complete = not arguments.starred and all(m.keys is not None for m in arguments.unpacked)
     keywords = {name: _perhaps_none(run, value) for name, value in arguments.values().items()}
@@ -481,6 +489,11 @@ def call_function(
     if function.has_decorator("contextmanager", "asynccontextmanager"):
         return Value(Kind.CONTEXT)
     return result
+
+
+def _evaluates(function: Function) -> bool:
+    """Whether a function's waits are none that training could do without, so that no rule speaks of them."""
+    return function.role == "evaluation" or function.has_decorator(*_WITHOUT_GRADIENTS)
 
 
 def _perhaps_none(run: Interpreter, value: Value) -> Value:

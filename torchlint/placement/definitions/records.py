@@ -61,12 +61,14 @@ class Function:
     keeps: parameters added to an attribute of `self`. moved_if_module: parameters of unknown kind that it moves and
     whose moved copy it drops, which is right for a Module alone.
     works, waits: whether it gives work to the device, and whether it may wait for it.
+    gives: whether it begins anything that may be work for a device. drains: whether it reads a tensor behind all that.
     defaults: the values of the parameters that have one. calls: what each call met so far passed, by parameter.
     called_from: the scenes of the calls met so far. role: of its code, once it was interpreted (see Scene).
     """
 
     __slots__ = (
-        "called_from", "calls", "changes", "decorators", "defaults", "generator", "helper", "keeps", "kinds", "mixes",
+        "called_from", "calls", "changes", "decorators", "defaults", "drains", "generator", "gives", "helper", "keeps",
+        "kinds", "mixes",
         "moment", "moved", "moved_if_module", "moves_values", "node", "outer", "owed", "owner", "parameters", "rebinds",
         "result", "returns", "role", "run", "state", "waits", "works", "writes", "yields",
     )  # fmt: skip
@@ -94,6 +96,8 @@ class Function:
         self.keeps: set[str] = set()
         self.works = False
         self.waits = False
+        self.gives = False
+        self.drains = False
         self.writes = False
         self.changes = False
         self.moves_values = False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement.events import Sync
+from torchlint.placement.events import Clock, Sync
 from torchlint.placement.syntax import descendants, dotted
 from torchlint.placement.timeline import read_pending
 from torchlint.placement.values import HOST, Alternative, Certainty, Kind, Value, union
@@ -36,11 +36,14 @@ def emit_sync(
         run.timeline.waits()
     if value.kind is not Kind.TENSOR or value.on_host:
         return
+    idle = run.timeline.is_idle(run.scene)
     run.timeline.waits()
+    if not run.scene.conditions:
+        run.timeline.reads()
     as_loaded = bool(value.facts & {"batch", "collated"}) and not value.places
     if as_loaded or "doubtful" in value.facts:  # rather on the host
         value = value.but(certainty=Certainty.GUESSED)
-    run.emit(Sync(node, run.scene, api, value, hidden, demanded, subject_of(run, node), run.statement))
+    run.emit(Sync(node, run.scene, api, value, hidden, demanded, subject_of(run, node), run.statement, idle=idle))
 
 
 def may_wait(value: Value) -> bool:
@@ -63,8 +66,15 @@ def read_as_text(run: Interpreter, node: cst.BaseExpression, value: Value, api: 
 def emit_full_sync(run: Interpreter, node: cst.CSTNode, api: str) -> None:
     """The host waits for all work of the device."""
     run.timeline.waits()
+    if api == "synchronize" and _takes_times(run):
+        run.timeline.drains(run.scene)
     streams = not run.usage.mentions.isdisjoint(_OF_STREAMS)
     run.emit(Sync(node, run.scene, api, None, statement=run.statement, streams=streams))
+
+
+def _takes_times(run: Interpreter) -> bool:
+    """Whether the function reads a clock before, so that it has to wait for the device."""
+    return any(type(e) is Clock and e.scene.function is run.scene.function for e in run.events.values())
 
 
 #: What code reads of torch and of tensors that gives work to streams beside the current one
