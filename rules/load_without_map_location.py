@@ -122,7 +122,7 @@ def _is_alternative(save: Save, load: Load) -> bool:
 
 def _confidence(load: Load) -> Confidence:
     """Weights that are published under an address are saved from the CPU as a rule; other things hold no tensors."""
-    published = load.api != "torch.load" and ("://" in load.what or load.what.endswith("[…]"))
+    published = load.published or (load.api != "torch.load" and load.what.endswith("[…]"))
     function = load.scene.function.name.value if load.scene.function is not None else ""
     named = _words(f"{load.what} {load.into} {function}")
     told = named & _STATE and not _words(load.what) & _OTHERWISE

@@ -177,6 +177,34 @@ def test_a_load_that_is_mapped_or_known_to_fit_is_silent(call: str) -> None:
     expect(f"import torch\ndef resume(path, device, options, model, urls):\n    {call}\n", "DEV107")
 
 
+TABLE = """
+    from torch.hub import load_state_dict_from_url
+    URLS = {{"small": "https://example.org/small.pth"}}
+    def pretrained(net, arch, checkpoint_url{default}):
+        {lines}
+        net.load_state_dict(load_state_dict_from_url(checkpoint_url)){mark}
+    """
+
+
+@pytest.mark.parametrize(
+    ("default", "lines"),
+    [
+        ("", "checkpoint_url = URLS[arch]"),
+        ("", "checkpoint_url = URLS.get(arch)"),
+        ("", "checkpoint_url = lookup(arch, URLS)"),
+        ("", "checkpoint_url = 'https://example.org/' + arch"),
+        ("=URLS['small']", "pass"),
+    ],
+)
+def test_weights_from_an_address_that_the_code_gives_are_silent(default: str, lines: str) -> None:
+    expect(TABLE.format(default=default, lines=lines, mark=""), "DEV107")
+
+
+@pytest.mark.parametrize("lines", ["pass", "checkpoint_url = arch + '.pth'"])
+def test_weights_from_an_address_of_the_caller_are_reported(lines: str) -> None:
+    expect(TABLE.format(default="", lines=lines, mark="  # <-"), "DEV107")
+
+
 def test_a_cache_that_the_same_code_fills_is_silent() -> None:
     expect(
         """

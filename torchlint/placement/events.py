@@ -244,6 +244,7 @@ class Load(Event):
     mapped: whether map_location is given. what: what is read, as far as words go (the path's expression).
     into: what the result is bound to or passed to, in words. at_hand: an expression for a device that the code has.
     numbers: what is read holds no tensors. shipped: it is a file of a fixed name beside the source.
+    published: it is read from an address that the code gives.
     """
 
     api: str
@@ -253,6 +254,7 @@ class Load(Event):
     into: str = ""
     numbers: bool = False
     shipped: bool = False
+    published: bool = False
 
 
 @dataclass(slots=True)

@@ -74,6 +74,31 @@ def _bound_to(run: Interpreter, name: str) -> cst.BaseExpression | None:
     return None
 
 
+def is_published(run: Interpreter, path: cst.CSTNode, depth: int = 0) -> bool:
+    """Whether what is read is one of the addresses that the code itself gives: a constant, or out of a table."""
+    if any(type(n) is cst.SimpleString and "://" in n.value for n in (path, *descendants(path))):
+        return True
+    if depth >= _DEEPEST:
+        return False
+    return any(
+        is_published(run, value, depth + 1) for name in set(_names(path)) for value in _all_bound_to(run, name)
+    )
+
+
+def _all_bound_to(run: Interpreter, name: str) -> list[cst.BaseExpression]:
+    """All that a name is bound to in the function, its default among them, or else at the top of the module."""
+    function = run.frame.function
+    if function is not None:
+        params = function.node.params
+        found = [p.default for p in (*params.params, *params.kwonly_params) if p.name.value == name and p.default]
+        found += [a.value for a in descendants(function.node.body) if _binds(a, name)]
+        if found or name in run.frame.parameters:
+            return found
+    lines = [line for line in run.module.body if type(line) is cst.SimpleStatementLine]
+    assigned = [small for line in lines for small in line.body]
+    return [a.value for a in assigned if _binds(a, name)]
+
+
 def _binds(node: cst.CSTNode, name: str) -> TypeGuard[cst.Assign]:
     if type(node) is not cst.Assign:
         return False

@@ -19,7 +19,7 @@ from torchlint.placement.events import (
     Pin,
     Save,
 )
-from torchlint.placement.hazards.loads import is_count_of_run, is_shipped, path_of
+from torchlint.placement.hazards.loads import is_count_of_run, is_published, is_shipped, path_of
 from torchlint.placement.hazards.syncs import demand_host
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import words
@@ -40,15 +40,21 @@ from torchlint.placement.values import (
 )
 
 
+#: What reads a file, rather than what an address names.
+_OF_FILES = frozenset(["torch.load", "torch.jit.load"])
+
+
 @api("torch.load", "torch.hub.load_state_dict_from_url", "torch.utils.model_zoo.load_url", "torch.jit.load")
 def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
-    position = {"torch.load": 1, "torch.jit.load": 1}.get(name, 2)
+    position = 1 if name in _OF_FILES else 2
     mapped = arguments.find("map_location", position)
     known = mapped is not None or arguments.may_have("map_location") or bool(arguments.starred)
     path = arguments.find("f", 0) or arguments.find("url", 0)
     what = path_of(path.node) if path is not None else ""
     shipped = path is not None and is_shipped(run, path.node)
-    run.emit(Load(node, run.scene, name, known, what, device_at_hand(run), shipped=shipped))
+    published = not known and path is not None and name not in _OF_FILES and is_published(run, path.node)
+    at_hand = device_at_hand(run)
+    run.emit(Load(node, run.scene, name, known, what, at_hand, shipped=shipped, published=published))
     if mapped is not None:
         name_device(run, mapped.node, mapped.value, "literal", name)
         places = device_places(run, mapped, node)
