@@ -58,3 +58,38 @@ def test_functions_that_others_call_may_run_anywhere() -> None:
 def test_a_program_that_changes_types_alone_runs_on_the_host() -> None:
     code = PROGRAM.format("").replace("optimizer = ", "loader = [v.to(torch.float32) for v in loader]\noptimizer = ", 1)
     expect(code, "DEV301")
+
+
+SETTING = """
+    import torch
+    from torch import nn
+    class Crop(nn.Module):
+        def __init__(self, ratio):
+            super().__init__()
+            self.ratio = ratio
+        def forward(self, x: torch.Tensor, scale):
+            {line}
+            return x * low
+    """
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "low = float(self.ratio.min()) if isinstance(self.ratio, torch.Tensor) else self.ratio",
+        "low = self.ratio.item() if torch.is_tensor(self.ratio) else self.ratio",
+    ],
+)
+def test_a_setting_that_may_be_a_tensor_is_rather_on_the_host(line: str) -> None:
+    expect(SETTING.format(line=line), "DEV301")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "low = x * scale.item() if isinstance(scale, torch.Tensor) else scale  # <-",
+        "low = x * x.max().item() if isinstance(self.ratio, torch.Tensor) else self.ratio  # <-",
+    ],
+)
+def test_an_argument_that_may_be_a_tensor_is_reported(line: str) -> None:
+    expect(SETTING.format(line=line), "DEV301")

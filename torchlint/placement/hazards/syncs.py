@@ -40,10 +40,19 @@ def emit_sync(
     run.timeline.waits()
     if not run.scene.conditions:
         run.timeline.reads()
+    subject = subject_of(run, node)
     as_loaded = bool(value.facts & {"batch", "collated"}) and not value.places
-    if as_loaded or "doubtful" in value.facts:  # rather on the host
+    if as_loaded or "doubtful" in value.facts or _is_setting(run, subject):  # rather on the host
         value = value.but(certainty=Certainty.GUESSED)
-    run.emit(Sync(node, run.scene, api, value, hidden, demanded, subject_of(run, node), run.statement, idle=idle))
+    run.emit(Sync(node, run.scene, api, value, hidden, demanded, subject, run.statement, idle=idle))
+
+
+def _is_setting(run: Interpreter, name: str) -> bool:
+    """Whether a name is an attribute that may be a tensor or something else, and is a tensor where this runs."""
+    if not name.startswith(f"{run.frame.self_name}.") or not run.frame.self_name:
+        return False
+    asking = (f"isinstance({name}, ", f"is_tensor({name})", f"torch.is_tensor({name})")
+    return any(truth and condition.startswith(asking) for condition, truth in run.scene.conditions)
 
 
 def may_wait(value: Value) -> bool:
