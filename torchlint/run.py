@@ -102,11 +102,16 @@ class Plan:
         return cache.key(cache.program(self.settings.rule_paths), repr(self.settings))
 
     def digest(self, file: str) -> str | None:
-        """A hash of a file's content, taken once a run; None if it can't be read."""
+        """A hash of a file's content, or of what a folder holds, taken once a run; None if it can't be read."""
         if file not in self._digests:
             from torchlint.cache import key
 
             try:
+                if os.path.isdir(file):
+                    from torchlint.placement.callers import fingerprint
+
+                    self._digests[file] = key(fingerprint(file))
+                    return self._digests[file]
                 with open(file, "rb") as opened:
                     self._digests[file] = key(opened.read())
             except OSError:

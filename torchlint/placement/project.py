@@ -15,6 +15,7 @@ from pathlib import Path
 import libcst as cst
 
 from torchlint.placement.allowance import Allowance
+from torchlint.placement.callers import Texts, how_often, root_of
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge.apis import api_value
 from torchlint.placement.values import Kind, Value
@@ -48,6 +49,10 @@ class Project:
         self._kept = self.parsed = 0
         #: Which files each file took something from, directly.
         self._uses: dict[str, set[str]] = {}
+        #: The top folder of each folder's project, the texts of projects, and how often they run a class of a file.
+        self._tops: dict[str, str | None] = {}
+        self._texts: dict[str, Texts] = {}
+        self._often: dict[tuple[str, str], str] = {}
         #: How many summaries of imported functions are being computed, one within the other.
         self.nesting = 0
 
@@ -85,8 +90,27 @@ class Project:
             return deeper if deeper is not None else None if value.name.startswith(".") else value
         return value
 
+    def how_often(self, name: str, path: str) -> str:
+        """How often the project runs what a class of the file at `path` computes: see `callers.how_often`."""
+        folder = os.path.dirname(os.path.abspath(path))
+        if folder not in self._tops:
+            self._tops[folder] = root_of(path)
+        root = self._tops[folder]
+        if root is None:
+            return ""
+        self._uses.setdefault(path, set()).add(root)
+        key = os.path.realpath(path), name
+        if key not in self._often:
+            if root not in self._texts:
+                self._texts[root] = Texts(root)
+            self._often[key] = how_often(self._texts[root], path, name)
+        return self._often[key]
+
     def dependencies(self, path: str) -> list[str]:
-        """The files that what was said of a file rests on, directly or through others, for a cache to know."""
+        """The files that what was said of a file rests on, directly or through others, for a cache to know.
+
+        A folder among them stands for all files of a project.
+        """
         found: set[str] = set()
         pending = [path]
         while pending:

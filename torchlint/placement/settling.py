@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
-from torchlint.placement.definitions.records import Function
+from torchlint.placement.definitions.records import Class, Function
 from torchlint.placement.events import Event, HostOnly, Leftover, Mix, Move, Sync
 from torchlint.placement.interpreter import Interpreter
+from torchlint.placement.scene import Scene
 from torchlint.placement.values import Kind, Value, Where
 
 #: Roles of functions that others than the file's own code call.
@@ -61,6 +62,8 @@ def settle(run: Interpreter) -> Iterator[Event]:
             event.scene = event.scene._replace(stepwise=True)
         elif isinstance(event, Sync) and id(event.scene.function) in seldom:
             event.scene = event.scene._replace(tests=event.scene.tests | {"periodic"})
+        elif isinstance(event, Sync) and event.scene.every_step and _is_rare(run, event.scene):
+            event.scene = event.scene._replace(tests=event.scene.tests | {"rare"})
         yield event
 
 
@@ -101,6 +104,13 @@ def _called_seldom(functions: Iterable[Function]) -> set[int]:
         and function.called_from
         and all("periodic" in scene.tests for scene in function.called_from)
     }
+
+
+def _is_rare(run: Interpreter, scene: Scene) -> bool:
+    """Whether a forward is of a class that the project never calls, or only now and then."""
+    if run.project is None or scene.role not in ("forward", "loss") or not isinstance(scene.owner, Class):
+        return False
+    return bool(run.project.how_often(scene.owner.name, run.path))
 
 
 def _moved_at_once(run: Interpreter) -> Iterator[cst.CSTNode]:

@@ -39,7 +39,6 @@ from torchlint.placement.values import (
     with_rank,
 )
 
-
 #: What reads a file, rather than what an address names.
 _OF_FILES = frozenset(["torch.load", "torch.jit.load"])
 
