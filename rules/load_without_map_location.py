@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torchlint.findings import Confidence, Safety, Severity
-from torchlint.placement.events import Build, Load, Move, Save
+from torchlint.placement.events import Build, Demand, Load, Move, Save, Wrap
 from torchlint.rule import NodeEdit, NodeFix, Probe, Report, Rule, RuleContext
 
 
@@ -56,6 +56,7 @@ class LoadWithoutMapLocation(Rule):
         self._unmapped: list[Load] = []
         self._brings_to_host: set[object] = set()
         self._offloads = False
+        self._needs_cuda = self._has_ranks = False
 
     def on_move(self, move: Move) -> None:
         if move.target and all(p.place.is_host for p in move.target):
@@ -63,6 +64,13 @@ class LoadWithoutMapLocation(Rule):
 
     def on_build(self, build: Build) -> None:
         self._offloads |= build.what == "offloaded state"
+
+    def on_demand(self, demand: Demand) -> None:
+        self._needs_cuda |= demand.why != "nccl"
+        self._has_ranks |= demand.why == "nccl"
+
+    def on_wrap(self, wrap: Wrap) -> None:
+        self._has_ranks |= "Distributed" in wrap.api
 
     def on_save(self, save: Save) -> None:
         self._saved.append(save)
@@ -91,6 +99,10 @@ class LoadWithoutMapLocation(Rule):
             from_cpu = saved_from_cpu or (load.scene.host_program and bool(self._saved))
             # A file that is shipped with the source was read on many machines before.
             known = from_cpu or (load.shipped and not self._saved)
+            # What can't run without CUDA finds the device that it saved from itself, unless it has one a process.
+            known |= self._needs_cuda and bool(self._saved) and not self._has_ranks
+            # Nothing beside it speaks of a device, so the tensors never left the CPU.
+            known |= load.of_host
             # Counts of steps and seeds were on no device.
             known |= any(save.counts and _share_name(save, load) for save in self._saved)
             sure = Confidence.POSSIBLE if known else _confidence(load)

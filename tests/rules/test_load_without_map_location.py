@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from checking import expect, findings, fixed
 from steps import PROGRAM
@@ -310,3 +312,58 @@ def test_what_is_kept_beside_a_state_is_possible_alone(into: str, marked: str) -
 
 def test_options_may_name_a_state() -> None:
     expect("import torch\ndef load(args):\n    return torch.load(args.model_path)  # <-\n", "DEV107")
+
+
+GENERATE = """
+import torch
+from model import Net
+net = torch.load(path)
+net(start)
+"""
+TRAIN = """
+import torch
+from model import Net
+net = Net()
+for x in batches:
+    net(x).mean().backward()
+torch.save(net, "net.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("train", "reported"),
+    [
+        (TRAIN, False),
+        (TRAIN.replace("Net()", "Net().cuda()"), True),
+        (TRAIN.replace("Net()", "Net().to(where)"), True),
+        (TRAIN.replace("torch.save", "store"), True),
+        (TRAIN.replace("import torch", "import torch, lightning"), True),
+    ],
+)
+def test_what_the_folder_trains_on_the_cpu_comes_back_to_it(tmp_path: Path, train: str, reported: bool) -> None:
+    (tmp_path / "train.py").write_text(train)
+    (tmp_path / "generate.py").write_text(GENERATE.replace("path", "'net.pt'"))
+    found = findings((tmp_path / "generate.py").read_text(), "DEV107", path=str(tmp_path / "generate.py"))
+    assert bool(found) == reported
+
+
+NEEDS_CUDA = """
+    {imports}
+    import torch
+    def save(net, path):
+        torch.save(net.state_dict(), path)
+    def resume(net, path):
+        net.load_state_dict(torch.load(path)){mark}
+    """
+
+
+def test_a_program_that_needs_cuda_finds_the_device_that_it_saved_from() -> None:
+    expect(NEEDS_CUDA.format(imports="import apex", mark=""), "DEV107")
+
+
+@pytest.mark.parametrize(
+    "imports",
+    ["import apex\n    import torch.distributed as dist\n    dist.init_process_group('nccl')", "import timm"],
+)
+def test_a_program_with_a_device_a_process_does_not(imports: str) -> None:
+    expect(NEEDS_CUDA.format(imports=imports, mark="  # <-"), "DEV107")

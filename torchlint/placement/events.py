@@ -244,7 +244,8 @@ class Load(Event):
     mapped: whether map_location is given. what: what is read, as far as words go (the path's expression).
     into: what the result is bound to or passed to, in words. at_hand: an expression for a device that the code has.
     numbers: what is read holds no tensors. shipped: it is a file of a fixed name beside the source.
-    published: it is read from an address that the code gives.
+    published: it is read from an address that the code gives. of_host: what saves in the same folder, and all else
+    there, never speaks of a device.
     """
 
     api: str
@@ -255,6 +256,7 @@ class Load(Event):
     numbers: bool = False
     shipped: bool = False
     published: bool = False
+    of_host: bool = False
 
 
 @dataclass(slots=True)

@@ -25,6 +25,8 @@ LARGEST_MODULE = 400_000
 #: Lines of a definition that is too large to be worth it: the class of a trainer, say, takes longer to read than most
 #: files that use it.
 LARGEST_DEFINITION = 600
+#: How many modules a folder may have that are searched for what they say of devices.
+MOST_BESIDE = 20
 #: How many re-exports are followed.
 MOST_HOPS = 6
 #: Characters of source kept in memory, and of definitions kept as trees, which take two hundred times as much.
@@ -49,6 +51,8 @@ class Project:
         self._kept = self.parsed = 0
         #: Which files each file took something from, directly.
         self._uses: dict[str, set[str]] = {}
+        #: What the modules of a folder hold.
+        self._beside: dict[str, list[bytes]] = {}
         #: The top folder of each folder's project, the texts of projects, and how often they run a class of a file.
         self._tops: dict[str, str | None] = {}
         self._texts: dict[str, Texts] = {}
@@ -105,6 +109,19 @@ class Project:
                 self._texts[root] = Texts(root)
             self._often[key] = how_often(self._texts[root], path, name)
         return self._often[key]
+
+    def beside(self, path: str) -> list[bytes]:
+        """What the modules of a file's folder hold, its own among them; nothing where they are too many."""
+        folder = os.path.dirname(os.path.abspath(path))
+        self._uses.setdefault(path, set()).add(folder)
+        if folder not in self._beside:
+            files = [os.path.join(folder, name) for name in _entries(folder) if name.endswith(".py")]
+            try:
+                texts = [Path(file).read_bytes() for file in files] if len(files) <= MOST_BESIDE else []
+            except OSError:
+                texts = []
+            self._beside[folder] = texts if sum(map(len, texts)) <= LARGEST_MODULE else []
+        return self._beside[folder]
 
     def dependencies(self, path: str) -> list[str]:
         """The files that what was said of a file rests on, directly or through others, for a cache to know.

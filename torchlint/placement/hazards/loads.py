@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from typing import TypeGuard
@@ -107,6 +108,21 @@ def _binds(node: cst.CSTNode, name: str) -> TypeGuard[cst.Assign]:
 
 #: How many constants deep a path is followed.
 _DEEPEST = 4
+
+
+#: What speaks of devices, or of what moves models by itself.
+_OF_DEVICES = re.compile(
+    rb"cuda|device|gpu|\.to\(|accelerat|lightning|deepspeed|distributed|\bmps\b|\bxpu\b|Trainer|from_pretrained",
+    re.IGNORECASE,
+)
+
+
+def is_saved_on_host(run: Interpreter) -> bool:
+    """Whether the files of the folder save what they train, and none of them speaks of a device."""
+    if run.project is None or not os.path.isfile(run.path) or not run.path.endswith(".py"):
+        return False
+    texts = run.project.beside(run.path)
+    return any(b"torch.save(" in text for text in texts) and not any(map(_OF_DEVICES.search, texts))
 
 
 def is_count_of_run(run: Interpreter, node: cst.CSTNode) -> bool:

@@ -19,7 +19,7 @@ from torchlint.placement.events import (
     Pin,
     Save,
 )
-from torchlint.placement.hazards.loads import is_count_of_run, is_published, is_shipped, path_of
+from torchlint.placement.hazards.loads import is_count_of_run, is_published, is_saved_on_host, is_shipped, path_of
 from torchlint.placement.hazards.syncs import demand_host
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import words
@@ -53,7 +53,10 @@ def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     shipped = path is not None and is_shipped(run, path.node)
     published = not known and path is not None and name not in _OF_FILES and is_published(run, path.node)
     at_hand = device_at_hand(run)
-    run.emit(Load(node, run.scene, name, known, what, at_hand, shipped=shipped, published=published))
+    of_host = not known and name == "torch.load" and is_saved_on_host(run)
+    run.emit(
+        Load(node, run.scene, name, known, what, at_hand, shipped=shipped, published=published, of_host=of_host)
+    )
     if mapped is not None:
         name_device(run, mapped.node, mapped.value, "literal", name)
         places = device_places(run, mapped, node)
