@@ -20,7 +20,7 @@ class HiddenSync(WaitRule):
         step, a `forward`, an optimizer's `step`): the truth of a tensor in `if`, `while` and `assert`, its text
         in an f-string or `print`, a tensor given where an operation takes a Python number, boolean masks and
         `nonzero`, `repeat_interleave` without `output_size`, `scaler.get_scale()`, the slice of a CPU tensor that
-        is assigned to.
+        is assigned to. Silent in a class that the files of the project never call, or only every so many steps.
 
     Why it matters
         Each of these waits until the device has computed everything before it; meanwhile nothing new is queued.

@@ -28,7 +28,8 @@ class ItemInStep(WaitRule):
         Finds `.item()`, `.tolist()`, `float(t)` and `int(t)` of a tensor that may be on an accelerator, in code
         that runs for every batch: the innermost loop that holds a backward, a function that is one training
         step. Silent where the read happens now and then (`if step % n == 0`), once the loop is over, in
-        evaluation, or where what follows needs the number at once. And anywhere, the elements of a tensor on an
+        evaluation, where what follows needs the number at once, behind a `synchronize()` that a clock asks for, or in
+        a class that the project never calls. And anywhere, the elements of a tensor on an
         accelerator, or the gradients of a model, that are read one by one.
 
     Why it matters

@@ -19,7 +19,13 @@ from torchlint.placement.events import (
     Pin,
     Save,
 )
-from torchlint.placement.hazards.loads import is_count_of_run, is_published, is_saved_on_host, is_shipped, path_of
+from torchlint.placement.hazards.loads import (
+    is_count_of_run,
+    is_published,
+    is_saved_on_host,
+    is_shipped,
+    path_of,
+)
 from torchlint.placement.hazards.syncs import demand_host
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import words
