@@ -19,11 +19,13 @@ class DeviceComparison(Rule):
         Finds a torch.device compared with a string (`x.device == "cuda"`), tested for a part of it
         (`"cuda" in x.device`), the `device` of a tensor compared with one that has no number
         (`x.device == torch.device("cuda")`, `str(x.device) == "cuda"`), one looked for among strings
-        (`x.device in ("cuda", "mps")`), and devices compared by identity (`device is "cuda"`).
+        (`x.device in ("cuda", "mps")`), and devices compared by identity (`device is "cuda"`). Also what one of
+        the two kinds of device has and the other has not: `device.startswith("cuda")` of a torch.device,
+        `device.type` of a text, and arithmetic with the `index` of a device that has none.
 
     Why it matters
         A torch.device equals no string, holds nothing to iterate over, and `cuda:0` does not equal `cuda`. The
-        branch is never, or always, taken.
+        branch is never, or always, taken, or the test itself raises.
 
     Example
         import torch
@@ -85,6 +87,11 @@ _MESSAGES = {
     "device in texts": "a torch.device never equals a string, and so is in no tuple of them; compare its `type`",
     "text == unindexed": "the device of a tensor on an accelerator has a number (`cuda:0`), and so has its text;"
     " compare the `type`",
+    "device is device": "every `device` is an object of its own, so that two are never the same; compare with `==`",
+    "type == indexed": "the `type` of a device has no index, and so never equals this",
+    "method of text": "a torch.device has no methods of strings; ask its `type`, or `str(device)`",
+    "attribute of text": "this is a string, which has neither `type` nor `index`; make it a `torch.device`",
+    "no index": "the `index` of a device that is named without one is None, and this raises TypeError",
     "device is str": "two equal strings need not be one object, and a torch.device is none; compare with `==`",
     "str in device": "a torch.device is no container: `in` raises TypeError; look into `str(device)`",
     "tensor's device == unindexed": "the device of a tensor on an accelerator has a number, and so never equals one"

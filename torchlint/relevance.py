@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 #: A file that holds none of these has nothing that a built-in rule could judge, and is not even parsed.
-TRIGGERS = (b"torch", b"lightning", b".to(", b".cuda(", b".cpu(", b".item(", b".backward(", b".numpy(", b"cuda", b"\0")
+TRIGGERS = (b"torch", b"lightning", b".to(", b".cuda(", b".cpu(", b".item(", b".backward(", b".numpy(", b"cuda",
+            b"load_in_", b"\0")  # fmt: skip
 
 _COMMON = re.compile(b"|".join(map(re.escape, TRIGGERS)))
 

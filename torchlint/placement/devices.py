@@ -38,6 +38,8 @@ def device_places(
     sure: the argument can be nothing but a device (it may be a dtype or a tensor where `.to(x)` gets it by position).
     """
     value = operand.value
+    if "refused" in value.facts and value.ref in run.texts:
+        run.emit(run.texts[value.ref])
     if value.kind is Kind.STRING and value.name:
         return (named_place(value.name, node),)
     if value.kind is Kind.DEVICE and value.places:

@@ -215,6 +215,18 @@ class DeviceName(Event):
 
 
 @dataclass(slots=True)
+class DeviceText(Event):
+    """A text that torch takes for no device is used as one.
+
+    text: what it comes to. name: the option or parameter whose default it takes that from, and default: that.
+    """
+
+    text: str
+    name: str = ""
+    default: cst.CSTNode | None = None
+
+
+@dataclass(slots=True)
 class Demand(Event):
     """The code as a whole is for accelerators of one vendor: it stops, or can't be imported, where there is none.
 
@@ -227,14 +239,19 @@ class Demand(Event):
 
 @dataclass(slots=True)
 class Compare(Event):
-    """A device is compared, an availability function is tested uncalled.
+    """A device is compared, or asked for what it has not; an availability function is tested uncalled.
 
-    what: `device == str`, `device is str`, `str in device`, `tensor's device == unindexed`, `uncalled`.
+    what: `device == str`, `device is str`, `device is device`, `str in device`, `tensor's device == unindexed`,
+        `type == indexed`, `method of text` (of a torch.device), `attribute of text` (`type` of a text that names a
+        device), `no index` (something is computed with it), `uncalled`.
+    given: a parameter that decides it: where it is a torch.device, or a `tensor`, as `wanted` says.
     """
 
     what: str
     left: Value
     right: Value | None = None
+    given: str = ""
+    wanted: str = ""
 
 
 @dataclass(slots=True)
@@ -324,6 +341,21 @@ class Build(Event):
 
 
 @dataclass(slots=True)
+class Draw(Event):
+    """Random numbers are drawn with a generator of another device than they are drawn on.
+
+    api: what draws. generator: of the `host`, `away` from it, or `none` is given, where one of the host is made.
+    onto: a `tensor` whose place is known, or what the `default` device makes, which the file sets to an accelerator.
+    origin: where the generator is made.
+    """
+
+    api: str
+    generator: str
+    onto: str
+    origin: cst.CSTNode | None = None
+
+
+@dataclass(slots=True)
 class Wrap(Event):
     """DDP, DataParallel, compile or `prepare` wraps a value.
 
@@ -350,6 +382,33 @@ class Call(Event):
     dropped: bool = False
     name: str = ""
     helper: str = ""
+
+
+@dataclass(slots=True)
+class Behind(Event):
+    """An attribute is read of a DataParallel or DistributedDataParallel that only the model in it can have.
+
+    name: the attribute. always: the model is wrapped on every path. wrap: where, if that is in one place.
+    """
+
+    name: str
+    always: bool
+    wrap: cst.CSTNode | None = None
+
+
+@dataclass(slots=True)
+class Parallel(Event):
+    """DataParallel wraps a Module that it can't copy to its devices as it is.
+
+    how: `elsewhere` (it is on CUDA device `at`, the first of the devices is `first`, `origin` put it there), `list`
+    (its forward reads submodules from a plain list, at `read`), `unplaced` (nothing moves it to a device).
+    """
+
+    how: str
+    first: int = 0
+    at: int = 0
+    origin: cst.CSTNode | None = None
+    read: cst.CSTNode | None = None
 
 
 @dataclass(slots=True)
@@ -544,7 +603,8 @@ class AsyncRead(Event):
 
 @dataclass(slots=True)
 class Env(Event):
-    """An environment variable is set. after_torch: torch was imported before."""
+    """An environment variable is set. after_torch: torch was imported before. started: what started CUDA before."""
 
     name: str
     after_torch: bool
+    started: cst.CSTNode | None = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from torchlint.placement.allowance import Allowance
-from torchlint.placement.events import Backward, Event, Move, Step, Sync, Use
+from torchlint.placement.events import Backward, DeviceText, Event, Move, Step, Sync, Use
 from torchlint.placement.evidence.offering import offers_functions
 from torchlint.placement.evidence.usage import FileUsage, Usage
 from torchlint.placement.scene import Scene
@@ -22,7 +22,9 @@ from torchlint.placement.values import UNKNOWN, Alternative, Certainty, Kind, Pl
 
 if TYPE_CHECKING:
     from torchlint.placement.definitions.records import Class, Function
+    from torchlint.placement.evidence.options import Option
     from torchlint.placement.hazards.graphs import Backwards
+    from torchlint.placement.hazards.startup import Start
     from torchlint.placement.language.rounds import Carried
     from torchlint.placement.project import Project
 
@@ -196,6 +198,20 @@ class Interpreter:
         #: What `with` items are, by their expression, and the function that they stand in.
         self.contexts: dict[cst.CSTNode, tuple[Value, cst.FunctionDef | None]] = {}
         self.default_is_set = False
+        #: What the file sets the default device to.
+        self.default_devices: list[Value] = []
+        #: Options of the command line that the file declares; None until something asks.
+        self.options: dict[str, Option] | None = None
+        #: What first starts CUDA up in each scope, by the id of its function, 0 for the module.
+        self.started: dict[int, Start] = {}
+        #: The names of the attributes that the file assigns, of objects other than `self`; None until something asks.
+        self.assigned_attributes: frozenset[str] | None = None
+        #: What held where Modules were wrapped in DataParallel or DistributedDataParallel.
+        self.wrapped_under: set[tuple[str, bool]] = set()
+        #: Where they were.
+        self.wraps: set[cst.CSTNode] = set()
+        #: Texts that are put together and name no device, by the node that makes them.
+        self.texts: dict[cst.CSTNode, DeviceText] = {}
         self.failures: list[tuple[cst.CSTNode, str]] = []
         self.timeline = Timeline()
         #: What is known of the backward calls of functions, where something asked.

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from torchlint.placement.definitions.records import Class, Function
-from torchlint.placement.events import Event, HostOnly, Leftover, Mix, Move, Sync
+from torchlint.placement.events import Compare, Draw, Event, HostOnly, Leftover, Mix, Move, Sync
+from torchlint.placement.hazards.comparisons import is_given
+from torchlint.placement.hazards.generators import is_accelerator
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.scene import Scene
 from torchlint.placement.values import Kind, Value, Where
@@ -38,6 +40,13 @@ def settle(run: Interpreter) -> Iterator[Event]:
     for event in run.events.values():
         if isinstance(event, Leftover) and event.batch and event.other[1].place not in sent:
             continue
+        if isinstance(event, Compare) and event.given:
+            asking = functions.get(id(event.scene.function))
+            if asking is None or not is_given(run, event, asking):
+                continue
+        if isinstance(event, Draw) and event.onto == "default":
+            if not run.default_devices or not all(map(is_accelerator, run.default_devices)):
+                continue
         if isinstance(event, Mix):
             if event.host[1].origin in run.moved_elsewhere:
                 continue

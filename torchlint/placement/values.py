@@ -164,6 +164,7 @@ class Value:
         pinned     pinned host memory
         loss       a 0-dim tensor that a loss function or a reduction gave
         wrapped    a Module wrapped in DataParallel, DDP or `prepare`: moves its inputs
+        behind     a Module that DataParallel or DDP wraps on some path, so that its attributes are hidden
         quantised  a Module that bitsandbytes placed
         collates   a DataLoader that puts batches together itself; batch: such a batch; collated: a part of one
         part       a tensor only because it is a part of what a loop hands out, is moved, and handed on
@@ -372,6 +373,10 @@ def _is_plain(value: Value) -> bool:
     )
 
 
+#: What holds where it held on one of the paths.
+_LASTING = frozenset({"filled", "behind"})
+
+
 def join(a: Value | None, b: Value | None) -> Value:
     """What is known where two paths meet."""
     if a is None or b is None:
@@ -404,7 +409,7 @@ def join(a: Value | None, b: Value | None) -> Value:
     if kind is Kind.DEVICE and any(p.place.is_host for p in places) and any(not p.place.is_host for p in places):
         # A device that may be the CPU is what its user chose, not a fault.
         places = tuple(p for p in places if not p.place.is_host)
-    facts = a.facts & b.facts | (a.facts | b.facts) & {"filled"}
+    facts = a.facts & b.facts | (a.facts | b.facts) & _LASTING
     if {a.kind, b.kind} & {Kind.NONE, Kind.NUMBER} and a.kind is not b.kind:
         facts = a.facts | b.facts
     if kind is Kind.UNKNOWN and a.kind is not b.kind:

@@ -12,8 +12,8 @@ from torchlint.placement.calls.accelerators import note_split
 from torchlint.placement.calls.owing import note_owed
 from torchlint.placement.definitions.records import Joined, Joining
 from torchlint.placement.events import Attribute, HostOnly, Leftover, Mix, Operand
-from torchlint.placement.events import Env as EnvironmentEvent
 from torchlint.placement.hazards.graphs import keep, keep_state
+from torchlint.placement.hazards.startup import note_variable
 from torchlint.placement.hazards.syncs import emit_sync
 from torchlint.placement.syntax import dotted, string
 from torchlint.placement.timeline import read_pending
@@ -408,9 +408,7 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
         return
     base = run.evaluate(target.value, env)
     if base.kind is Kind.API and base.name == "os.environ" and type(target.slice[0].slice) is cst.Index:
-        text = string(target.slice[0].slice.value)
-        if text is not None:
-            run.emit(EnvironmentEvent(target, run.scene, text, run.torch_imported))
+        note_variable(run, target, target.slice[0].slice.value)
     plain = [e.slice.value for e in target.slice if type(e.slice) is cst.Index]
     indices = [Operand(i, run.evaluate(i, env), "index") for i in plain]
     name = dotted(target.value)

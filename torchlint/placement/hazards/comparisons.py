@@ -9,14 +9,22 @@ import libcst as cst
 from torchlint.placement.devices import is_vendor
 from torchlint.placement.events import Compare, DeviceName
 from torchlint.placement.knowledge import torch_api
-from torchlint.placement.values import VENDORS, Certainty, Kind, Value
+from torchlint.placement.syntax import dotted, mentions
+from torchlint.placement.values import NUMBER, VENDORS, Certainty, Kind, Value
 
 if TYPE_CHECKING:
+    from torchlint.placement.definitions.records import Function
     from torchlint.placement.interpreter import Interpreter
 
 _EQUAL = (cst.Equal, cst.NotEqual)
 _IS = (cst.Is, cst.IsNot)
 _IN = (cst.In, cst.NotIn)
+_ORDER = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
+#: Methods of texts that a torch.device has not.
+_OF_TEXT = frozenset(
+    "startswith endswith split rsplit partition rpartition lower upper strip replace find index isdigit removeprefix"
+    " join encode casefold".split()
+)
 
 
 def compare_devices(
@@ -27,11 +35,18 @@ def compare_devices(
     device = next((v for v in (left, right) if v.kind is Kind.DEVICE), None)
     if operator in _IS and text is not None and text.name and is_device_text(text.name):
         run.emit(Compare(node, run.scene, "device is str", left, right))
-    elif text is not None and device is not None and "torch.device" in device.facts:
-        if operator in _EQUAL and not is_device_of_text(text):
-            run.emit(Compare(node, run.scene, "device == str", left, right))
+    elif operator in _IS and "torch.device" in left.facts & right.facts:
+        run.emit(Compare(node, run.scene, "device is device", left, right))
+    elif text is not None and device is not None:
+        given = _given_by_callers(run, node, device) if "torch.device" not in device.facts else ()
+        if given is None:
+            return
+        if operator in _EQUAL and not is_device_of_text(text) and text.name:
+            run.emit(Compare(node, run.scene, "device == str", left, right, *given))
         elif operator in _IN and text is left:
-            run.emit(Compare(node, run.scene, "str in device", left, right))
+            run.emit(Compare(node, run.scene, "str in device", left, right, *given))
+    elif operator in _ORDER and "no index" in left.facts | right.facts:
+        note_no_index(run, node, left, right)
     elif operator in _IN and device is left and "torch.device" in left.facts and _are_devices(right):
         run.emit(Compare(node, run.scene, "device in texts", left, right))
     elif operator in _EQUAL and "text of tensor's device" in left.facts | right.facts:
@@ -39,6 +54,80 @@ def compare_devices(
             run.emit(Compare(node, run.scene, "text == unindexed", left, right))
     elif operator in _EQUAL and are_never_equal(left, right):
         run.emit(Compare(node, run.scene, "tensor's device == unindexed", left, right))
+    elif operator in _EQUAL and "device type" in left.facts | right.facts:
+        names = [v.name or "" for v in (left, right) if v.kind is Kind.STRING]
+        if any(":" in name and is_device_text(name) for name in names):
+            run.emit(Compare(node, run.scene, "type == indexed", left, right))
+
+
+def _given_by_callers(run: Interpreter, node: cst.CSTNode, device: Value) -> tuple[str, str] | None:
+    """The parameter that a device is, or is the `device` of, and which kind of value makes it a torch.device."""
+    function = run.frame.function
+    sides = [node.left, node.comparisons[0].comparator] if isinstance(node, cst.Comparison) else [node]
+    names = [name for name in map(dotted, sides) if name is not None]
+    if function is None or len(names) != 1:
+        return None
+    name, _, attribute = names[0].partition(".")
+    if run.frame.usage.assigned.get(name):
+        return None
+    if name not in function.parameters or any(_tells_kinds(c, name) for c, _ in run.scene.conditions):
+        return None
+    if attribute == "device" and function.kinds.get(name) is Kind.UNKNOWN:
+        return name, "tensor"
+    return (name, "torch.device") if not attribute and device.kind in (Kind.DEVICE, Kind.UNKNOWN) else None
+
+
+def _tells_kinds(condition: str, name: str) -> bool:
+    """Whether a condition asks what kind of value a name holds."""
+    return mentions(condition, {name}) and any(word in condition for word in ("isinstance", "type", "hasattr"))
+
+
+def is_given(run: Interpreter, compare: Compare, function: Function) -> bool:
+    """Whether all calls of a function pass for a parameter what makes it, or its `device`, a torch.device."""
+    given = [call.get(compare.given) for call in function.calls]
+    if compare.wanted == "tensor":
+        callers = [run.usage.of(s.function) for s in function.called_from if s.function is not None]
+        tensors = {f"like:{name}" for usage in callers for name in usage.torch_arguments}
+        return bool(given) and all(v is not None and (_is_tensor(v) or tensors & v.facts) for v in given)
+    return bool(given) and all(
+        v is not None and v.kind is Kind.DEVICE and "torch.device" in v.facts for v in given
+    )
+
+
+def _is_tensor(value: Value) -> bool:
+    return value.kind is Kind.TENSOR and value.certainty is not Certainty.GUESSED
+
+
+def note_text_method(run: Interpreter, node: cst.Call, name: str, device: Value) -> None:
+    """A device is asked for what texts have: a torch.device has no such method."""
+    if name not in _OF_TEXT or not isinstance(node.func, cst.Attribute):
+        return
+    given = _given_by_callers(run, node.func.value, device) if "torch.device" not in device.facts else ()
+    if given is not None:
+        run.emit(Compare(node, run.scene, "method of text", device, device, *given))
+
+
+def note_no_index(run: Interpreter, node: cst.CSTNode, left: Value, right: Value) -> None:
+    """Something is computed with the index of a device that has none: `torch.device("cuda").index` is None."""
+    if not any(".index" in condition for condition, _ in run.scene.conditions):
+        run.emit(Compare(node, run.scene, "no index", left, right))
+
+
+def part_of_device(run: Interpreter, node: cst.Attribute, device: Value, attr: str) -> Value:
+    """The type or the index of a device."""
+    if attr in ("type", "index") and "text" in device.facts:
+        run.emit(Compare(node, run.scene, "attribute of text", device, device))
+    if attr == "type":
+        return Value(Kind.STRING, device.places, device.certainty, facts=frozenset({"device type"}))
+    if attr == "index" and {"no index", "torch.device"} <= device.facts:
+        return Value(Kind.NONE, facts=frozenset({"no index"}))
+    return NUMBER
+
+
+def facts_of_texts(*texts: str) -> frozenset[str]:
+    """What is known of a device that one of these texts names: whether it has no index, whichever it is."""
+    plain = all(is_device_text(text) and ":" not in text for text in texts)
+    return frozenset({"no index"}) if plain else frozenset()
 
 
 def are_never_equal(left: Value, right: Value) -> bool:
@@ -93,9 +182,10 @@ def sort_of_device(text: str | None, has_index: bool) -> frozenset[str]:
 
     The device of a tensor on an accelerator always has its number, so that the two are never equal.
     """
-    if text is not None and not has_index and text in VENDORS:
-        return frozenset({"torch.device", "unindexed"})
-    return frozenset({"torch.device"})
+    if text is None or has_index:
+        return frozenset({"torch.device"})
+    unindexed = frozenset({"unindexed"}) if text in VENDORS else frozenset()
+    return frozenset({"torch.device"}) | facts_of_texts(text) | unindexed
 
 
 def device_of(base: Value) -> frozenset[str]:

@@ -77,6 +77,8 @@ def framework_call(
     run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env
 ) -> Value | None:
     """What a call of a framework's function or class gives; None where nothing is known of it."""
+    if name.startswith("transformers.") and name.endswith(".BitsAndBytesConfig"):
+        return Value(Kind.OBJECT, name="transformers.BitsAndBytesConfig", facts=quantised_to(arguments))
     found = frameworks.fact(name)
     if found is None:
         return None
@@ -190,10 +192,23 @@ def _made(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> 
     if made is None or made.kind is not Kind.MODULE:
         return made
     if _PLACING_ARGUMENTS & arguments.named.keys():
-        return made.but(facts=made.facts | {"quantised"})
+        bits = quantised_to(arguments) if name.startswith("transformers.") else NO_FACTS
+        return made.but(facts=made.facts | {"quantised"} | bits)
     if name.startswith("transformers.") and not arguments.unpacked:
         return made.at(with_rank(_places(run, _CREATED, node, arguments, None), None))
     return made
+
+
+def quantised_to(arguments: Arguments) -> frozenset[str]:
+    """To how many bits bitsandbytes quantises a model that `from_pretrained` or its config gets these arguments for."""
+    config = arguments.value("quantization_config")
+    if config is not None:
+        return config.facts & {"8 bits", "4 bits"} if config.name else NO_FACTS  # it may be None
+    for argument in ("load_in_8bit", "load_in_4bit"):
+        given = arguments.value(argument)
+        if given is not None and given.name == "True":
+            return frozenset({f"{argument[8]} bits"})
+    return NO_FACTS
 
 
 def _given_back(found: Fact, arguments: Arguments) -> Value:

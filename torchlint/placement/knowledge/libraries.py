@@ -12,8 +12,8 @@ from torchlint.placement.calls.operations import emit_host_only, mix
 from torchlint.placement.definitions.functions import summarise
 from torchlint.placement.definitions.records import Class
 from torchlint.placement.events import Clock, Operand
-from torchlint.placement.events import Env as EnvironmentEvent
 from torchlint.placement.evidence.flags import as_flag
+from torchlint.placement.hazards.startup import emit_variable, note_variable
 from torchlint.placement.hazards.syncs import (
     demand,
     emit_sync,
@@ -220,7 +220,7 @@ def library_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     if name == "os.environ.update":
         given = [*(o.value for o in arguments.positional), *arguments.unpacked]
         for key in {*arguments.named, *(key for mapping in given for key in mapping.keys or ())}:
-            run.emit(EnvironmentEvent(node, run.scene, key, run.torch_imported), key)
+            emit_variable(run, node, key)
         return UNKNOWN
     if root in ("tqdm", "alive_progress", "rich") or last in ("tqdm", "trange", "track", "progress_bar"):
         if last == "trange":
@@ -261,12 +261,6 @@ def library_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
         return _host_library(run, root, name, arguments)
     return framework_call(run, name, node, arguments, env)
 
-
-def note_variable(run: Interpreter, node: cst.CSTNode, key: cst.CSTNode) -> None:
-    """An environment variable is set, before or after torch is imported."""
-    text = string(key)
-    if text is not None:
-        run.emit(EnvironmentEvent(node, run.scene, text, run.torch_imported))
 
 
 #: Functions of matplotlib.pyplot that make arrays of what they draw, and of scikit-learn that check their inputs

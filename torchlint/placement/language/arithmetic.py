@@ -14,9 +14,11 @@ from torchlint.placement.hazards.comparisons import (
     are_never_equal,
     compare_devices,
     mark_compared,
+    note_no_index,
     note_uncalled,
 )
 from torchlint.placement.hazards.syncs import read_as_text, read_numbers, spare
+from torchlint.placement.hazards.texts import composed
 from torchlint.placement.interpreter import Env, Interpreter, expression, negated
 from torchlint.placement.language.branches import condition_of
 from torchlint.placement.language.conditions import narrow
@@ -62,7 +64,7 @@ def binary(run: Interpreter, node: cst.BinaryOperation, env: Env) -> Value:
         right = run.evaluate(operation.right, env)
         value = _operate(run, operation, left_node, value, right)
         left_node = operation
-    return value
+    return (composed(run, node, env) or value) if value.kind is Kind.STRING else value
 
 
 def _operate(
@@ -71,6 +73,8 @@ def _operate(
     operator = type(node.operator)
     for value in (a, b):
         read_pending(run, node, "operator", value)
+    if "no index" in a.facts | b.facts and Kind.NONE in (a.kind, b.kind):
+        note_no_index(run, node, a, b)
     if operator is cst.Modulo and a.kind not in (Kind.TENSOR, Kind.STRING):
         if a.kind is Kind.UNKNOWN and b.kind is Kind.TENSOR:
             return b.but(facts=b.facts & {"grad"})

@@ -81,6 +81,11 @@ def _split_by_types(name: str, value: Value, types: cst.BaseExpression, taken: E
         taken[name] = Value(Kind.NUMBER)
     elif all(n == "str" for n in named):
         taken[name] = Value(Kind.STRING)
+        if value.kind is Kind.DEVICE:
+            skipped[name] = value.but(facts=value.facts - {"text"} | {"torch.device"})
+    elif value.kind is Kind.DEVICE and all(n == "device" for n in named):
+        taken[name] = value.but(facts=value.facts - {"text"} | {"torch.device"})
+        skipped[name] = Value(Kind.STRING)
     elif all(n in ("dict", "Mapping", "OrderedDict") for n in named):
         taken[name] = Value(Kind.MAPPING, element=value.element or Value(Kind.UNKNOWN, value.places))
     elif all(n in ("list", "tuple", "Sequence", "Iterable") for n in named):

@@ -10,6 +10,7 @@ from torchlint.placement.devices import is_vendor
 from torchlint.placement.events import DeviceName
 from torchlint.placement.hazards.helpers import note_filter
 from torchlint.placement.hazards.syncs import emit_sync, spare
+from torchlint.placement.hazards.texts import composed
 from torchlint.placement.interpreter import Env, Interpreter, expression
 from torchlint.placement.language.binding import bind
 from torchlint.placement.language.conditions import narrow, truth_test
@@ -133,8 +134,11 @@ def formatted(run: Interpreter, node: cst.FormattedString, env: Env) -> Value:
         if type(part) is cst.FormattedStringExpression:
             value = run.evaluate(part.expression, env)
             emit_sync(run, part.expression, "f-string", value, hidden=True)
-        elif type(part) is cst.FormattedStringText and family is None:
-            family = part.value.split(":")[0] if ":" in part.value else None
+        elif type(part) is cst.FormattedStringText and family is None and ":" in part.value:
+            family = part.value.split(":")[0]
+    named = composed(run, node, env) if family is not None else None
+    if named is not None:
+        return named
     if family in DEVICE_FAMILIES:
         return Value(Kind.STRING, name=f"{family}:", facts=frozenset({"formatted"}))
     return Value(Kind.STRING)

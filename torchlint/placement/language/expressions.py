@@ -8,7 +8,8 @@ from torchlint.placement.definitions.classes import class_attribute, instance_at
 from torchlint.placement.devices import TYPE_OF_TENSOR, is_type_of_tensor, is_vendor
 from torchlint.placement.events import DeviceName, GradUse
 from torchlint.placement.evidence.flags import as_flag
-from torchlint.placement.hazards.comparisons import device_of
+from torchlint.placement.hazards.comparisons import device_of, facts_of_texts, part_of_device
+from torchlint.placement.hazards.wrappers import BEHIND, note_behind
 from torchlint.placement.interpreter import Env, Interpreter, expression, negated
 from torchlint.placement.knowledge.apis import api_value
 from torchlint.placement.knowledge.frameworks_bridge import framework_attribute
@@ -89,6 +90,10 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
         return api_value(f"{base.name}.{attr}")
     if base.kind is Kind.CLASS and base.ref is not None:
         return class_attribute(run, base.ref, attr)
+    if BEHIND in base.facts:
+        if attr == "module":
+            return base.but(facts=base.facts - {BEHIND, "wrapped"})
+        note_behind(run, node, base, attr)
     if base.ref is not None and base.kind in (Kind.MODULE, Kind.OBJECT):
         found = instance_attribute(run, base, attr, node)
         if found is not None:
@@ -103,11 +108,7 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
     if attr == "device":
         return _device_attribute(base, node)
     if base.kind is Kind.DEVICE:
-        return (
-            Value(Kind.STRING, base.places, base.certainty, facts=frozenset({"device type"}))
-            if attr == "type"
-            else NUMBER
-        )
+        return part_of_device(run, node, base, attr)
     if attr == "dtype":
         return Value(Kind.DTYPE)
     if attr == "training":
@@ -227,6 +228,11 @@ def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Valu
     facts = yes.facts & no.facts & {"torch.device"} if yes.kind is no.kind else frozenset()
     if len(texts) == 2 and "cpu" in families and is_type_of_tensor(node, vendor):
         facts |= {TYPE_OF_TENSOR}
+    refused = next((v for v in (yes, no) if "refused" in v.facts), None)
+    if refused is not None:
+        return Value(Kind.DEVICE, places, facts=facts | {"refused"}, tests=test.tests, ref=refused.ref)
+    if len(texts) == 2:
+        facts |= {"text"} | facts_of_texts(*texts)
     return Value(Kind.DEVICE, places, facts=facts, tests=test.tests)
 
 

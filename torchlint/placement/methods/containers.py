@@ -9,8 +9,10 @@ from torchlint.placement.events import (
     Attribute,
 )
 from torchlint.placement.evidence.flags import as_flag
+from torchlint.placement.hazards.comparisons import note_text_method
 from torchlint.placement.hazards.graphs import keep, keeper_of
 from torchlint.placement.hazards.syncs import emit_sync
+from torchlint.placement.hazards.texts import composed
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import dotted, string
 from torchlint.placement.values import (
@@ -122,6 +124,7 @@ def device_method(
     arguments: Arguments,
     env: Env,
 ) -> Value:
+    note_text_method(run, node, name, value)
     if name in ("startswith", "endswith", "__eq__", "find"):
         return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
     if value.kind is Kind.STRING:
@@ -148,6 +151,9 @@ def string_method(
         if text and text.split(":")[0] in ("cuda", "mps", "xpu", "cpu", "gpu"):
             return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
         return NUMBER
+    named = composed(run, node, env) if name == "format" and value.name else None
+    if named is not None:
+        return named
     if name == "format" and value.name and value.name.split(":")[0] in ("cuda", "mps", "xpu"):
         return Value(Kind.STRING, name=value.name, facts=frozenset({"formatted"}))
     if name == "format":

@@ -16,6 +16,7 @@ from torchlint.placement.events import (
 from torchlint.placement.evidence.kinds import entry_of_batch
 from torchlint.placement.hazards.loads import note_loaded, note_restored
 from torchlint.placement.hazards.syncs import demand, demand_host, read_as_text
+from torchlint.placement.hazards.wrappers import note_behind
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge.frameworks_bridge import framework_method, is_metric
 from torchlint.placement.methods.containers import (
@@ -70,6 +71,7 @@ def method_call(
         save_for_backward(run, tuple(o.value for o in arguments.positional))
     if name == "register_modules" and isinstance(receiver.ref, Class):
         return register_modules(run, receiver.ref, arguments)
+    note_behind(run, func, receiver, name)
     own = _own_method(receiver, name)
     if own is not None:
         from torchlint.placement.calls.dispatch import project_call
@@ -83,6 +85,8 @@ def method_call(
         from torchlint.placement.definitions.classes import at_instance
 
         return at_instance(result, receiver) if receiver.kind is Kind.MODULE else result
+    if receiver.kind is Kind.GENERATOR and name == "manual_seed":
+        return receiver
     if name in ("to", "cuda"):
         name_devices(run, node, name, receiver, arguments)
     if receiver.kind is Kind.MODULE and (name == "generate" or (name == "update" and is_metric(receiver))):

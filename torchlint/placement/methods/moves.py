@@ -12,6 +12,7 @@ from torchlint.placement.events import (
     Operand,
     Use,
 )
+from torchlint.placement.hazards.startup import note_start
 from torchlint.placement.hazards.syncs import emit_sync
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import dotted, integer, string, words
@@ -111,6 +112,8 @@ def move(
         run.move_uses.get(node, Use.USED), run.rows.get(node),
     )  # fmt: skip
     run.emit(event)
+    if target and all(p.place.is_named and p.place.name.startswith("cuda") for p in target):
+        note_start(run, node)
     if target is not None and value.kind is not Kind.MODULE:
         _note_sent(run, value, target)
     if run.frame.function is not None:

@@ -14,6 +14,7 @@ from torchlint.placement.events import (
     IgnoredDevice,
     Operand,
 )
+from torchlint.placement.hazards.generators import note_draw
 from torchlint.placement.hazards.syncs import demand, emit_sync
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge import torch_api
@@ -104,7 +105,16 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
     if name == "torch.DoubleTensor":
         given = "float64"
     run.emit(Create(node, run.scene, name, value, why, data, name in torch_api.RANDOM, nearby, given))
+    if name in torch_api.RANDOM:
+        note_draw(run, node, name, arguments.find("generator"), value if places else _on_default(run, node))
     return value
+
+
+def _on_default(run: Interpreter, node: cst.Call) -> Value:
+    """Where a factory without a device puts what it makes, as far as that is the host."""
+    is_host = run.context_places is None and not run.usage.sets_default_device
+    bare = not any(a.star or (a.keyword is not None and a.keyword.value in ("device", "out")) for a in node.args)
+    return tensor((Alternative(HOST, None, node),)) if is_host and bare else UNKNOWN
 
 
 def _nearby(run: Interpreter, env: Env) -> tuple[tuple[str, Value], ...]:

@@ -19,6 +19,7 @@ from torchlint.placement.events import (
     Pin,
     Save,
 )
+from torchlint.placement.hazards.generators import note_sampling
 from torchlint.placement.hazards.loads import (
     is_count_of_run,
     is_published,
@@ -88,6 +89,7 @@ def _loader(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, e
     if pinned is not None and words(pinned.node) == "True":
         run.emit(Pin(node, run.scene, dataset), "loader")
     note_workers(run, node, dataset, arguments)
+    note_sampling(run, node, "DataLoader", arguments, dataset)
     element = batch_of(run, dataset, arguments, node)
     own = not {"collate_fn", "batch_sampler"} & arguments.named.keys() and not arguments.may_have(
         "collate_fn"
@@ -113,9 +115,16 @@ def _subset(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, e
     return arguments.value("dataset", 0) or UNKNOWN
 
 
-@api("torch.utils.data.random_split")
+@api("torch.utils.data.random_split", "torch.utils.data.dataset.random_split")
 def _random_split(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    note_sampling(run, node, "random_split", arguments, UNKNOWN)
     return sequence(element=arguments.value("dataset", 0) or UNKNOWN)
+
+
+@api("torch.utils.data.RandomSampler", "torch.utils.data.sampler.RandomSampler")
+def _random_sampler(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    note_sampling(run, node, "RandomSampler", arguments, UNKNOWN)
+    return UNKNOWN
 
 
 @api(

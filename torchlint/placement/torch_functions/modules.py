@@ -17,6 +17,7 @@ from torchlint.placement.events import (
     Operand,
     Wrap,
 )
+from torchlint.placement.hazards.wrappers import BEHIND, hides, note_parallel
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.syntax import dotted, words
@@ -161,12 +162,18 @@ def _wrap(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> 
     inner = arguments.value("module", 0) or UNKNOWN
     on_first = name.endswith("DistributedDataParallel") and _is_on_first_device(run, inner)
     run.emit(Wrap(node, run.scene, name, inner, arguments.values(), on_first))
+    note_parallel(run, node, name, arguments, inner)
+    facts = inner.facts | {"wrapped"}
+    if hides(name):
+        facts |= {BEHIND}
+        run.wrapped_under |= run.scene.conditions
+        run.wraps.add(node)
     return Value(
         Kind.MODULE,
         tuple(p for p in inner.places if not p.place.is_host),
         inner.certainty,
         ref=inner.ref,
-        facts=inner.facts | {"wrapped"},
+        facts=facts,
     )
 
 

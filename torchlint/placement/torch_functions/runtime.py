@@ -17,12 +17,15 @@ from torchlint.placement.events import (
     Clock,
     Demand,
     DeviceName,
+    Operand,
 )
-from torchlint.placement.hazards.comparisons import sort_of_device
+from torchlint.placement.hazards.comparisons import facts_of_texts, sort_of_device
+from torchlint.placement.hazards.startup import note_start
 from torchlint.placement.hazards.syncs import emit_full_sync
+from torchlint.placement.hazards.texts import note_device_text
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge import torch_api
-from torchlint.placement.syntax import integer, words
+from torchlint.placement.syntax import dotted, integer, words
 from torchlint.placement.torch_functions.registry import api
 from torchlint.placement.values import (
     HOST,
@@ -50,13 +53,19 @@ def _device(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, e
         if index is None or integer(index.node) is not None:
             api = "torch.device" if index is None else "torch.device(…, index)"
             name_device(run, node, given.value, "literal", api)
+        if isinstance(given.node, cst.BaseExpression):
+            note_device_text(run, given.node, given.value, env)
         facts = sort_of_device(given.value.name, index is not None)
         place = named_place(given.value.name, node)
         if index is not None:
             which = accelerator_number(given.value.name, index.node)
             place = place._replace(place=place.place._replace(accelerator=which))
         return Value(Kind.DEVICE, (place,), facts=facts, tests=given.value.tests)
+    if isinstance(given.node, cst.BaseExpression):
+        note_device_text(run, given.node, given.value, env)
     facts |= given.value.facts & {TYPE_OF_TENSOR}
+    if arguments.find("index", 1) is None:
+        facts |= given.value.facts & {"no index"} | _facts_of_default(run, given)
     places = given.value.places if given.value.kind in (Kind.DEVICE, Kind.STRING) else ()
     if not places:
         places = (
@@ -71,12 +80,22 @@ def _device(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, e
     return Value(Kind.DEVICE, places, given.value.certainty, facts=facts, tests=given.value.tests)
 
 
+def _facts_of_default(run: Interpreter, given: Operand) -> frozenset[str]:
+    """What a parameter's default says of the device that is made of it, where the caller says nothing."""
+    function, name = run.frame.function, dotted(given.node) or ""
+    default = function.defaults.get(name) if function is not None else None
+    if default is None or given.value is not run.frame.parameters.get(name) or default.kind is not Kind.STRING:
+        return frozenset()
+    return facts_of_texts(default.name or "")
+
+
 @api("torch.set_default_device", "torch.set_default_tensor_type")
 def _default_device(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     given = arguments.find("device", 0) or arguments.find("t", 0)
     if given is None:
         return UNKNOWN
     text = given.value.name or ""
+    run.default_devices.append(given.value)
     run.default_is_set = name.endswith("device") or "cuda" in text or not text.endswith("Tensor")
     if name.endswith("device"):
         name_device(run, given.node, given.value, "literal", name)
@@ -114,6 +133,8 @@ def _available(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
     if ".mps." in name:
         run.emit(DeviceName(node, run.scene, "mps", "mention", name), "mention")
     vendor_call(run, name, node, arguments)
+    if name == "torch.cuda.is_available":
+        note_start(run, node)
     return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
 
 
@@ -167,15 +188,25 @@ def vendor_call(run: Interpreter, name: str, node: cst.Call, arguments: Argument
         return tensor((Alternative(place_named("cuda"), rank, node),))
     known = torch_api.VENDOR.get(name)
     if family in VENDORS and known is not None and known.raises:
+        if family == "cuda":
+            note_start(run, node)
         first = arguments.positional[0] if arguments.positional else None
         asks = name.endswith((".set_device", ".get_device_capability"))
         chosen = asks and first is not None and integer(first.node) is None
         emit_device_name(run, DeviceName(node, run.scene, family, "api", name, raises=True, chosen=chosen))
     last = name.rsplit(".", 1)[-1]
+    if last in ("set_device", "device") and arguments.positional:
+        _note_index(run, arguments.positional[0])
     if last in ("current_device", "device"):
         place = Alternative(Place(Where.NAMED, words(node) if "…" not in words(node) else family), None, node)
         return Value(Kind.DEVICE if last == "current_device" else Kind.CONTEXT, (place,))
     return UNKNOWN
+
+
+def _note_index(run: Interpreter, given: Operand) -> None:
+    """`set_device` takes a number, a torch.device or the text of one: "0" is none of them."""
+    if isinstance(given.node, cst.BaseExpression):
+        note_device_text(run, given.node, given.value, {})
 
 
 @api(

@@ -1,0 +1,76 @@
+"""What a program's own command line gives where its user says nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from torchlint.placement.syntax import argument, descendants, dotted, string
+
+if TYPE_CHECKING:
+    from torchlint.placement.interpreter import Interpreter
+
+
+class Option(NamedTuple):
+    """An option that `add_argument` declares. default: its text, where that is one and stays one."""
+
+    default: str
+    node: cst.CSTNode
+
+
+#: What sets the attributes of a parsed command line otherwise.
+_OVERRIDING = frozenset(["set_defaults", "setattr", "update"])
+
+
+def option_default(run: Interpreter, node: cst.CSTNode) -> Option | None:
+    """The default of the option that an expression such as `args.device` reads, if nothing else may set it."""
+    name = dotted(node)
+    if name is None or "." not in name:
+        return None
+    if run.options is None:
+        run.options = _declared(run)
+    owner, _, attribute = name.rpartition(".")
+    holder = run.lookup(owner, {}) if "." not in owner else None
+    if holder is not None and (holder.ref is not None or holder.places):
+        return None
+    return run.options.get(attribute)
+
+
+def assigned_attributes(run: Interpreter) -> frozenset[str]:
+    """The names of all attributes that the file assigns, of other objects than `self`."""
+    if run.assigned_attributes is None:
+        targets = (n.target for n in descendants(run.module) if type(n) is cst.AssignTarget or type(n) is cst.AugAssign)
+        of_others = (t for t in targets if type(t) is cst.Attribute and dotted(t.value) != "self")
+        run.assigned_attributes = frozenset(t.attr.value for t in of_others)
+    return run.assigned_attributes
+
+
+def _declared(run: Interpreter) -> dict[str, Option]:
+    """The options of a file whose default is a text, by the attribute that holds them."""
+    found: dict[str, Option] = {}
+    for node in descendants(run.module):
+        if type(node) is cst.Call:
+            called = (dotted(node.func) or "").rpartition(".")[2]
+            if called in _OVERRIDING:
+                return {}
+            if called == "add_argument":
+                _add(found, node)
+    assigned = assigned_attributes(run)
+    return {name: option for name, option in found.items() if name not in assigned}
+
+
+def _add(found: dict[str, Option], call: cst.Call) -> None:
+    """Note what one `add_argument` declares; what is declared twice is not known."""
+    flags = [text for a in call.args if a.keyword is None and (text := string(a.value)) is not None]
+    named = argument(call, "dest")
+    long = next((f for f in flags if f.startswith("--")), flags[0] if flags else "")
+    attribute = string(named) if named is not None else long.lstrip("-").replace("-", "_")
+    default, kind = argument(call, "default"), argument(call, "type")
+    text = string(default) if default is not None else None
+    if not attribute or any(a.star for a in call.args):
+        return
+    if text is None or attribute in found or (kind is not None and dotted(kind) != "str"):
+        found[attribute] = Option("", call)  # a number, or what its type makes of the text
+    else:
+        found[attribute] = Option(text, default or call)

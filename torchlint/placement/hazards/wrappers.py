@@ -1,0 +1,117 @@
+"""Modules behind DataParallel and DistributedDataParallel: what the wrapper hides, and where it wants them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement.calls.arguments import Arguments
+from torchlint.placement.definitions.records import Class
+from torchlint.placement.events import Behind, Parallel
+from torchlint.placement.evidence.options import assigned_attributes
+from torchlint.placement.knowledge import torch_api
+from torchlint.placement.syntax import descendants, dotted, integer, mentions
+from torchlint.placement.values import Kind, Value
+
+if TYPE_CHECKING:
+    from torchlint.placement.interpreter import Interpreter
+
+#: The fact of a Module that DataParallel or DistributedDataParallel wraps, on some path at least.
+BEHIND = "behind"
+_HIDING = ("DataParallel", "DistributedDataParallel")
+#: What the wrappers have of their own (torch/nn/parallel/data_parallel.py, distributed.py).
+_OWN = frozenset(
+    "module device_ids output_device dim src_device_obj replicate scatter gather parallel_apply device device_type"
+    " device_mesh process_group no_sync join join_hook join_device join_process_group reducer logger static_graph"
+    " register_comm_hook broadcast_buffers find_unused_parameters gradient_as_bucket_view mixed_precision to_kwargs"
+    " require_backward_grad_sync require_forward_param_sync is_multi_device_module parameters_to_ignore modules_buffers"
+    " named_module_buffers broadcast_bucket_size bucket_bytes_cap will_sync_module_buffers training".split()
+)
+
+
+def hides(api: str) -> bool:
+    """Whether a wrapper hides the attributes of what it wraps; that of FSDP hands them on."""
+    return api.rpartition(".")[2] in _HIDING
+
+
+def note_behind(run: Interpreter, node: cst.Attribute, base: Value, attr: str) -> None:
+    """An attribute is read of a wrapper that has none of this name."""
+    if BEHIND not in base.facts or base.kind is not Kind.MODULE or attr.startswith("_"):
+        return
+    if attr in _OWN or attr in torch_api.MODULE_ATTRIBUTES or run.scene.expects_error or run.scene.caught:
+        return
+    name = dotted(node.value)
+    if name is None or any(mentions(c, {name, name.partition(".")[0]}) for c, _ in run.scene.conditions):
+        return
+    always = "wrapped" in base.facts
+    if not always and (_knows_wrappers(run) or _excluded(run)):
+        return
+    if attr not in assigned_attributes(run):
+        wrap = next(iter(run.wraps)) if len(run.wraps) == 1 else None
+        run.emit(Behind(node, run.scene, attr, always, wrap))
+
+
+def _knows_wrappers(run: Interpreter) -> bool:
+    """Whether the file takes wrapped models apart somewhere: then who wraps, and when, is more than is seen here."""
+    return "module" in run.usage.mentions
+
+
+def _excluded(run: Interpreter) -> bool:
+    """Whether a condition around says that nothing was wrapped."""
+    return any((text, not truth) in run.scene.conditions for text, truth in run.wrapped_under)
+
+
+def note_parallel(run: Interpreter, node: cst.Call, api: str, arguments: Arguments, module: Value) -> None:
+    """DataParallel wraps a Module: it wants it on the first of its devices
+    (torch/nn/parallel/data_parallel.py: `DataParallel.forward`), and moves it there itself if that is the only one."""
+    if not api.endswith(".DataParallel") or run.scene.is_test:
+        return
+    ids = arguments.find("device_ids", 1)
+    given = ids is not None and ids.value.kind is not Kind.NONE
+    first, several = _first_of(ids.node) if ids is not None and given else (0, True)
+    at = _index_of(module)
+    if first is not None and at is not None and at != first and several:
+        run.emit(Parallel(node, run.scene, "elsewhere", first, at, module.origin))
+    if isinstance(module.ref, Class):
+        for held in _lists_in_forward(module.ref):
+            run.emit(Parallel(node, run.scene, "list", read=held), held)
+
+
+def _first_of(ids: cst.CSTNode) -> tuple[int | None, bool]:
+    """The first of the devices that a literal list names, and whether there are several."""
+    if not isinstance(ids, cst.List | cst.Tuple) or not ids.elements:
+        return None, False
+    return integer(ids.elements[0].value), len(ids.elements) > 1
+
+
+def _index_of(module: Value) -> int | None:
+    """The index of the CUDA device that a Module was put on, where the code spells it out."""
+    if len(module.places) != 1:
+        return None
+    text, origin = module.places[0].place.name, module.origin
+    if text.startswith("cuda:") and text[5:].isdigit():
+        return int(text[5:])
+    if text != "cuda" or not isinstance(origin, cst.Call) or not isinstance(origin.func, cst.Attribute):
+        return None
+    moved = origin.func.attr.value == "cuda" and len(origin.args) == 1
+    return integer(origin.args[0].value) if moved else None
+
+
+def _lists_in_forward(cls: Class) -> list[cst.CSTNode]:
+    """Where `forward` reads a plain list of the Module's submodules: replicas share it with the original."""
+    forward = cls.method("forward")
+    if forward is None or not forward.node.params.params:
+        return []
+    own = forward.node.params.params[0].name.value
+    found: list[cst.CSTNode] = []
+    for node in descendants(forward.node.body):
+        if type(node) is cst.Attribute and dotted(node.value) == own:
+            known = cls.attribute(node.attr.value)
+            if known is None or node.attr.value in known[0].registered:
+                continue
+            value = known[1]
+            inner = value.element if value.kind is Kind.SEQUENCE else None
+            if inner is not None and inner.kind is Kind.MODULE:
+                found.append(node)
+    return found[:1]
