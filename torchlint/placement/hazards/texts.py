@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.placement.devices import VENDORS, is_vendor
+from torchlint.placement.devices import is_vendor
 from torchlint.placement.events import DeviceText
 from torchlint.placement.evidence.options import option_default
 from torchlint.placement.syntax import dotted, mentions, string
-from torchlint.placement.values import Kind, Value
+from torchlint.placement.values import VENDORS, Kind, Value
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Env, Interpreter

@@ -86,16 +86,11 @@ def _first_of(ids: cst.CSTNode) -> tuple[int | None, bool]:
 
 
 def _index_of(module: Value) -> int | None:
-    """The index of the CUDA device that a Module was put on, where the code spells it out."""
+    """The number of the accelerator that a Module was put on, where the code spells it out."""
     if len(module.places) != 1:
         return None
-    text, origin = module.places[0].place.name, module.origin
-    if text.startswith("cuda:") and text[5:].isdigit():
-        return int(text[5:])
-    if text != "cuda" or not isinstance(origin, cst.Call) or not isinstance(origin.func, cst.Attribute):
-        return None
-    moved = origin.func.attr.value == "cuda" and len(origin.args) == 1
-    return integer(origin.args[0].value) if moved else None
+    number = module.places[0].place.accelerator.partition(":")[2]
+    return int(number) if number.isdigit() else None
 
 
 def _lists_in_forward(cls: Class) -> list[cst.CSTNode]:
