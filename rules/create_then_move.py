@@ -21,6 +21,11 @@ _FILLED_ANYWHERE = frozenset(
 )
 
 
+#: Factories that take data, and put it on the host first even if they are told a device
+#: (torch/csrc/utils/tensor_new.cpp, `internal_new_from_data`).
+_FROM_NUMBER = frozenset(["torch.tensor", "torch.as_tensor", "torch.scalar_tensor"])
+
+
 _SETS_UP = re.compile(r"^_*(?:init|initiali[sz]e|setup|set_up)_(?!hidden|state)")
 #: Methods that nothing calls in training, by their names.
 _LOOKS_IN = re.compile(
@@ -40,8 +45,8 @@ class CreateThenMove(Rule):
     """A tensor is created on the CPU and moved at once, in code that runs for each batch.
 
     What it does
-        Finds `torch.zeros(…).to(device)`, `torch.randn(…).cuda()` and their like in `forward`, in losses, in
-        training steps and in loops that train.
+        Finds `torch.zeros(…).to(device)`, `torch.randn(…).cuda()`, `torch.tensor(0.0).to(device)` and their like in
+        `forward`, in losses, in training steps and in loops that train.
 
     Why it matters
         The tensor is allocated and filled on the host, then copied, and the copy from pageable memory makes the
@@ -99,7 +104,7 @@ class CreateThenMove(Rule):
         if scene.is_test or scene.role in ("data", "test") or not (is_hot(scene) or _beside_tensor(move)):
             return
         made = [self._created.get(p.origin) if p.origin is not None else None for p in value.places]
-        creations = [create for create in made if create is not None and _could_be_elsewhere(create, scene)]
+        creations = [create for create in made if create is not None and _could_be_elsewhere(create, move)]
         if len(creations) < len(made):
             return
         # Done once, or now and then, it costs nothing that anybody would notice.
@@ -109,6 +114,8 @@ class CreateThenMove(Rule):
         for create in creations:
             created = shown(create.node, self.context)
             message = f"`{created}` is filled on the CPU and then copied: create it on the device"
+            if create.api in _FROM_NUMBER:
+                message += " (`torch.full((), …, device=…)`; `torch.tensor` copies there, too)"
             notes = [Note("context", move.node, "copied here")]
             sure = Confidence.LIKELY if often else Confidence.POSSIBLE
             yield self.finding(
@@ -126,7 +133,7 @@ class CreateThenMove(Rule):
         if move.receiver is not create.node or not isinstance(move.node, cst.Call):
             return None
         arguments = self._arguments(move.node, move, create)
-        if arguments is None:
+        if arguments is None or create.api in _FROM_NUMBER:
             return None
         safety = Safety.SAFE if create.api in _SAME_ANYWHERE else Safety.UNSAFE
         code = self.context.code(create.node)
@@ -166,10 +173,18 @@ def _sets_up(scene: Scene) -> bool:
     return scene.function is not None and _SETS_UP.search(scene.function.name.value) is not None
 
 
-def _could_be_elsewhere(create: Create, scene: Scene) -> bool:
+def _could_be_elsewhere(create: Create, move: Move) -> bool:
     if is_empty(create):
         return False
-    return create.api in _FILLED_ANYWHERE and create.why == "default" and create.scene.function is scene.function
+    if create.why != "default" or create.scene.function is not move.scene.function:
+        return False
+    return create.api in _FILLED_ANYWHERE or (move.receiver is create.node and _is_of_number(create))
+
+
+def _is_of_number(create: Create) -> bool:
+    """Whether a 0-dim tensor is made of a Python number, which a kernel could fill in."""
+    data = create.data
+    return create.api in _FROM_NUMBER and data is not None and data.kind is Kind.NUMBER and not data.places
 
 
 def _beside_tensor(move: Move) -> bool:

@@ -166,6 +166,7 @@ _WHY = {
     "wandb.log": "`{}` is turned into numbers",
     "format": "the text of `{}` is asked for",
     "boolean mask index": "`{}` selects by a mask, whose size has to be known",
+    "masked assignment": "`{}` selects by a mask, whose size has to be known (`torch.where` need not)",
     "slice assignment": "`{}` is on the CPU and is assigned what is on an accelerator",
     "copy_": "`{}` copies from an accelerator to the CPU",
     "get_scale": "`{}` reads the scale",

@@ -152,7 +152,15 @@ def _is_open(function: Function, mix: Mix, passed: str) -> bool:
     if not function.calls or passed or function.owner is not None:
         return False
     given = [call.get(mix.other[1].place.name) for call in function.calls]
-    return not all(v is not None and any(f.startswith("like:") for f in v.facts) for v in given)
+    return not all(v is not None and _is_handed_on(v) for v in given)
+
+
+def _is_handed_on(value: Value) -> bool:
+    """Whether a caller passes what it got itself, or computed from that."""
+    if any(fact.startswith("like:") for fact in value.facts):
+        return True
+    computed = value.kind is Kind.TENSOR and "assumed" not in value.facts and bool(value.places)
+    return computed and all(p.place.where is Where.OF_CALLER for p in value.places)
 
 
 def _lengths_passed(function: Function, name: str) -> bool:
@@ -178,6 +186,8 @@ def _is_computed(value: Value) -> bool:
 def _where(value: Value | None) -> str:
     if value is not None and value.kind is Kind.NONE:
         return "host"  # there is nothing to meet
+    if value is not None and value.kind is Kind.SEQUENCE and not value.places:
+        value = value.element
     if value is None or not value.places:
         return ""
     if value.on_host:

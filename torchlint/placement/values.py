@@ -143,6 +143,8 @@ class Alternative(NamedTuple):
 
 
 NO_FACTS: frozenset[str] = frozenset()
+#: The name of the objects that are distributions of torch; their places are those of their parameters.
+DISTRIBUTION = "distribution"
 
 
 class Value:
@@ -464,6 +466,7 @@ def is_as_given(value: Value) -> bool:
 
 
 _TAKEN = frozenset({"assumed", "taken"})
+_ONE = frozenset({"element"})
 
 
 def element_of(value: Value) -> Value:
@@ -490,6 +493,6 @@ def element_of(value: Value) -> Value:
     places = value.places if value.kind is Kind.UNKNOWN else ()
     if places and "assumed" not in value.facts and all(p.place.is_named for p in places):
         # What was sent to a device, or computed there, has its parts there.
-        return Value(Kind.UNKNOWN, places, value.certainty, facts=value.facts)
+        return Value(Kind.UNKNOWN, places, value.certainty, facts=value.facts | _ONE)
     taken = _TAKEN if "assumed" not in value.facts or "taken" in value.facts else frozenset({"assumed"})
     return Value(Kind.UNKNOWN, places, facts=value.facts | taken)

@@ -15,7 +15,7 @@ from torchlint.placement.events import Attribute, HostOnly, Leftover, Mix, Opera
 from torchlint.placement.hazards.graphs import keep, keep_state
 from torchlint.placement.hazards.startup import note_variable
 from torchlint.placement.hazards.syncs import emit_sync
-from torchlint.placement.syntax import dotted, string
+from torchlint.placement.syntax import descendants, dotted, string, words
 from torchlint.placement.timeline import read_pending
 from torchlint.placement.values import (
     ELSEWHERE,
@@ -317,7 +317,9 @@ def _result(tensors: Sequence[Operand], rank: int | str | None) -> Value:
         facts |= {"joint"}
     if rank == "elementwise":
         rank = _joint_rank(tensors)
-    if others:
+    if len(tensors) == 1:
+        places = tensors[0].value.places
+    elif others:
         # A host operand either is 0-dim or was judged: the result is where the others are.
         places = others
     elif len(known) == len(tensors) and hosts:
@@ -475,8 +477,23 @@ def _write_slice(
     written = Operand(target.value, base, "slice")
     if masks:
         mix(run, target, "masked assignment", [written, Operand(target, value)], in_place=True)
+        if any("mask" in i.value.facts for i in masks) and not value.on_host:
+            # A single number of the host is filled in without a look at the mask
+            # (aten/src/ATen/native/TensorAdvancedIndexing.cpp, `canDispatchToMaskedFill`).
+            api = "masked assignment" if _selects_alike(run, target) else "boolean mask index"
+            emit_sync(run, target, api, base if base.places else value, hidden=True)
     elif base.on_host and value.places and not value.may_be_on_host:
         emit_sync(run, target, "slice assignment", value, hidden=True)
+
+
+def _selects_alike(run: Interpreter, target: cst.Subscript) -> bool:
+    """Whether what is assigned is computed by operators from what the same index selects: `torch.where` would do."""
+    statement, index = run.statement, [words(e) for e in target.slice]
+    if type(statement) is not cst.Assign:
+        return False
+    parts = list(descendants(statement.value))
+    selected = (type(p) is cst.Subscript and [words(e) for e in p.slice] == index for p in parts)
+    return any(selected) and not any(type(p) is cst.Call for p in parts)
 
 
 def _picks_one(index: Value) -> bool:
@@ -496,7 +513,7 @@ def check_index(run: Interpreter, node: cst.Subscript, base: Value, indices: Seq
         return
     note_owed(run, node, "index", [Operand(node.value, base), *indices])
     for operand in indices:
-        index = operand.value
+        index = as_tensor_if_moved(operand.value)  # no Module is an index
         if index.kind is not Kind.TENSOR or index.certainty is Certainty.GUESSED:
             continue
         whole = "element" not in index.facts

@@ -13,6 +13,7 @@ from torchlint.placement.events import Attribute
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import dotted, statements, words
 from torchlint.placement.values import (
+    DISTRIBUTION,
     ELSEWHERE,
     HOST,
     UNKNOWN,
@@ -178,6 +179,8 @@ def _registers(value: Value) -> bool:
 def assign_foreign_attribute(run: Interpreter, target: cst.Attribute, value: Value, env: Env) -> None:
     """`other.name = value`: what the class of `other` knew of it no longer holds."""
     base = run.evaluate(target.value, env)
+    if base.kind is Kind.OBJECT and base.name == DISTRIBUTION:
+        _forget_parameters(run, target.value, base, env)
     root = target.value
     while type(root) is cst.Attribute:
         root = root.value
@@ -192,6 +195,18 @@ def assign_foreign_attribute(run: Interpreter, target: cst.Attribute, value: Val
         old = cls.attributes.get(target.attr.value)
         if old is not None:
             cls.attributes[target.attr.value] = join(old, value if run.may_note_on(cls) else UNKNOWN)
+
+
+def _forget_parameters(run: Interpreter, node: cst.BaseExpression, distribution: Value, env: Env) -> None:
+    """`self.prior.loc = self.prior.loc.cuda()`: the distribution is where its parameters are sent."""
+    name = dotted(node)
+    owner = run.frame.function.owner if run.frame.function is not None else None
+    if name is None:
+        return
+    env[name] = distribution.at(())
+    instance, _, attribute = name.partition(".")
+    if owner is not None and instance == run.frame.self_name and attribute in owner.attributes:
+        owner.attributes[attribute] = env[name]
 
 
 def register(run: Interpreter, owner: Class, name: str, value: Value, how: str, node: cst.Call) -> None:

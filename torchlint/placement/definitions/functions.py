@@ -121,7 +121,8 @@ def role_of(run: Interpreter, function: Function) -> str:
         return "step"
     if owner is not None and (owner.is_autograd_function and name in ("forward", "backward")):
         return "forward"
-    if _LOSS_NAME.search(name) or any(c.endswith("autograd.grad") for c in usage.called):
+    penalises = not usage.trains and any(c.endswith("autograd.grad") for c in usage.called)
+    if _LOSS_NAME.search(name) or penalises:
         return "loss"
     if name.startswith("test_") or (owner is not None and owner.is_test):
         return "test"

@@ -322,7 +322,8 @@ METRICS_WITH_STATES = frozenset(
 #: Transforms of torchaudio that keep a window or a filter bank as a buffer
 #: (https://docs.pytorch.org/audio/stable/transforms.html).
 TRANSFORMS_WITH_STATES = frozenset(
-    "Spectrogram InverseSpectrogram MelSpectrogram MelScale InverseMelScale GriffinLim MFCC LFCC".split()
+    "Spectrogram InverseSpectrogram MelSpectrogram MelScale InverseMelScale GriffinLim MFCC LFCC PitchShift Resample"
+    " TimeStretch SpectralCentroid".split()
 )
 
 #: Datasets of torchvision whose items are a picture and a number.

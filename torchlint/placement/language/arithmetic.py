@@ -47,6 +47,10 @@ from torchlint.placement.values import (
 _KEPT_BY_ARITHMETIC = frozenset({"clock"})
 
 
+#: Operators that make a mask of two.
+_LOGICAL = (cst.BitAnd, cst.BitOr, cst.BitXor)
+
+
 _MODULO = Value(Kind.NUMBER, facts=frozenset({"modulo"}), tests=frozenset({"between"}))
 
 
@@ -116,6 +120,8 @@ def _operate(
             strict=operator is cst.MatrixMultiply,
             rank="elementwise" if operator is not cst.MatrixMultiply else None,
         )
+        if operator in _LOGICAL and all("mask" in v.facts for v in (a, b)):
+            return result.but(facts=result.facts | {"mask", "cut"})
         if "loss" in a.facts | b.facts and all(
             v.kind is not Kind.TENSOR or "loss" in v.facts for v in (a, b)
         ):

@@ -20,8 +20,10 @@ from torchlint.placement.language.displays import DEVICE_FAMILIES
 from torchlint.placement.language.guards import tests_of
 from torchlint.placement.language.subscripts import handed_on, is_symbolic
 from torchlint.placement.syntax import dotted, string, words
+from torchlint.placement.torch_functions.distributions import distribution_attribute
 from torchlint.placement.values import (
     ARRAY,
+    DISTRIBUTION,
     NONE,
     NUMBER,
     UNKNOWN,
@@ -98,6 +100,8 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
         found = instance_attribute(run, base, attr, node)
         if found is not None:
             return found
+    if base.kind is Kind.OBJECT and base.name == DISTRIBUTION:
+        return distribution_attribute(base, attr)
     if attr in _SAVED and base.kind is Kind.UNKNOWN:
         saved = saved_by_forward(run)
         if saved is not None:

@@ -122,6 +122,20 @@ def branch_tests(run: Interpreter, clause: cst.If) -> frozenset[str]:
     return _PERIODIC if _resets(clause, body) else _NOTHING
 
 
+def ends_update(body: cst.BaseSuite) -> bool:
+    """Whether a block steps an optimizer: every batch or every few, what stands in it runs in each update."""
+    for line in body.body:
+        for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+            call = small.value if isinstance(small, (cst.Expr, cst.Assign)) else None
+            if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+                if call.func.attr.value == "step" and _STEPPED.search(words(call.func.value)):
+                    return True
+    return False
+
+
+_STEPPED = re.compile(r"optim|scaler|(?:^|[_.])opt(?:[_.]|$)", re.IGNORECASE)
+
+
 def _makes_what_is_missing(test: cst.BaseExpression, body: Sequence[cst.CSTNode]) -> bool:
     """`if "norm" not in state: state["norm"] = …`, `if self.mean is None: self.mean = …`: that happens once."""
     if type(test) is cst.UnaryOperation and type(test.operator) is cst.Not:

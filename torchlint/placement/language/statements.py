@@ -48,7 +48,7 @@ from torchlint.placement.language.branches import (
     world_of,
 )
 from torchlint.placement.language.conditions import narrow, truth_test
-from torchlint.placement.language.guards import branch_tests, tests_of
+from torchlint.placement.language.guards import branch_tests, ends_update, tests_of
 from torchlint.placement.language.keys import round_of
 from torchlint.placement.language.rounds import Carried, carried
 from torchlint.placement.scene import Scene
@@ -157,7 +157,8 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
         narrow(run, clause.test, taken, skipped)
         if run.scene.loops and clause.orelse is not None and clause is node:
             drop_placeholders(clause, taken, skipped)
-        with run.under(tests | branch_tests(run, clause), key):
+        within = tests - _OF_STEPS if tests & _OF_STEPS and ends_update(clause.body) else tests
+        with run.under(within | branch_tests(run, clause), key):
             for part in conjuncts(run, clause.test):
                 _assume(run, NO_FACTS, part)
             taken_ends = run.suite(clause.body, taken)
@@ -187,6 +188,10 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
         return None
     tests, key = first
     return Outcome(tests=tests, condition=key) if rest_ends else Outcome(tests=negated(tests), condition=opposite(key))
+
+
+#: What a test says of how many steps there are between.
+_OF_STEPS = frozenset(["periodic", "between"])
 
 
 def _assume(run: Interpreter, tests: frozenset[str], key: tuple[str, bool] | None) -> None:

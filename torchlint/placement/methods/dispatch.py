@@ -38,7 +38,9 @@ from torchlint.placement.methods.tensors import tensor_method
 from torchlint.placement.methods.unknowns import unknown_method
 from torchlint.placement.syntax import dotted
 from torchlint.placement.timeline import event_call
+from torchlint.placement.torch_functions.distributions import distribution_method
 from torchlint.placement.values import (
+    DISTRIBUTION,
     UNKNOWN,
     Certainty,
     Kind,
@@ -58,6 +60,8 @@ def method_call(
     if receiver.kind is Kind.OBJECT and receiver.name == "event":
         event_call(run, node, name)
         return Value(Kind.NUMBER) if name == "elapsed_time" else UNKNOWN
+    if receiver.kind is Kind.OBJECT and receiver.name == DISTRIBUTION:
+        return distribution_method(run, node, func, name, receiver, arguments)
     if name in _SHOWING and receiver.kind in (Kind.UNKNOWN, Kind.OBJECT, Kind.SEQUENCE, Kind.OWNED):
         for operand in arguments.all():
             if isinstance(operand.node, cst.BaseExpression):

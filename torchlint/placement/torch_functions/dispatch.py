@@ -15,6 +15,7 @@ from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.torch_functions import contexts, data, gradients  # noqa: F401  (they register what they read)
 from torchlint.placement.torch_functions.creation import create
+from torchlint.placement.torch_functions.distributions import PREFIX, make_distribution
 from torchlint.placement.torch_functions.modules import WRAPPERS, build_module
 from torchlint.placement.torch_functions.operations import operation
 from torchlint.placement.torch_functions.registry import HANDLERS
@@ -37,6 +38,8 @@ def torch_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
     device = arguments.find("device")
     if device is not None and not name.startswith("torch.cuda."):
         name_device(run, device.node, device.value, "literal", name)
+    if name.startswith(PREFIX):
+        return make_distribution(run, name, node, arguments)
     if name in torch_api.CREATES:
         return create(run, name, node, arguments, env)
     if name in torch_api.MODULES or name in WRAPPERS:

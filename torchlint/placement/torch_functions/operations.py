@@ -72,9 +72,21 @@ def bound_operands(
                 continue
             if parameter.name != "out" or operand.value.kind in (Kind.TENSOR, Kind.SEQUENCE):
                 operands.append(Operand(operand.node, operand.value, parameter.name))
-        elif parameter.kind in (torch_api.Kind.SCALAR,) and operand.value.kind is Kind.TENSOR:
+        elif operand.value.kind is Kind.TENSOR and _reads(parameter):
             scalars.append(Operand(operand.node, operand.value, parameter.name))
     return operands, scalars, binding
+
+
+#: Parameters for numbers that are no sizes: what reads them on the host could take them from a kernel instead.
+_FACTORS = frozenset(
+    "value alpha beta p eps margin threshold lambd negative_slope label_smoothing delta".split()
+)
+
+
+def _reads(parameter: Parameter) -> bool:
+    """Whether an operation unwraps a tensor that it gets for a parameter, which waits for the tensor's device."""
+    kind = parameter.kind
+    return kind is torch_api.Kind.SCALAR or (kind is torch_api.Kind.NUMBER and parameter.name in _FACTORS)
 
 
 #: Parameters that take no number, whatever the function (`value` of `fill_` and `masked_fill` may be one).
