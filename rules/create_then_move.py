@@ -178,13 +178,18 @@ def _could_be_elsewhere(create: Create, move: Move) -> bool:
         return False
     if create.why != "default" or create.scene.function is not move.scene.function:
         return False
-    return create.api in _FILLED_ANYWHERE or (move.receiver is create.node and _is_of_number(create))
+    if create.api in _FILLED_ANYWHERE:
+        return True
+    return move.receiver is create.node and not move.scene.conditions and _is_of_number(create)
 
 
 def _is_of_number(create: Create) -> bool:
     """Whether a 0-dim tensor is made of a Python number, which a kernel could fill in."""
-    data = create.data
-    return create.api in _FROM_NUMBER and data is not None and data.kind is Kind.NUMBER and not data.places
+    data, node = create.data, create.node
+    if create.api not in _FROM_NUMBER or data is None or data.kind is not Kind.NUMBER or data.places:
+        return False
+    # What a name holds may be a number of NumPy, or one of its arrays.
+    return isinstance(node, cst.Call) and bool(node.args) and not isinstance(node.args[0].value, cst.Name)
 
 
 def _beside_tensor(move: Move) -> bool:

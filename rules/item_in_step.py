@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Sync
 from torchlint.placement.scene import SELDOM
+from torchlint.placement.syntax import assigned_names
 from torchlint.placement.values import Where
 from torchlint.rule import NodeEdit, NodeFix, Probe, Report, weakest
 from torchlint.waits import WaitRule
@@ -101,7 +102,9 @@ class ItemInStep(WaitRule):
             return False
         if "of grad" in value.facts:
             return not value.may_be_on_host
-        away = _ELSEWHERE | {Where.OF_CALLER} if scene.role in ("forward", "loss", "step") else _ELSEWHERE
+        # A comprehension over a tensor reads them all; a loop may skip most, and is judged by where it stands.
+        anywhere = scene.role in ("forward", "loss", "step") or scene.device_aware or not _is_looped(sync)
+        away = _ELSEWHERE | {Where.OF_CALLER} if anywhere else _ELSEWHERE
         return bool(value.places) and all(p.place.where in away for p in value.places)
 
     def message(self, sync: Sync) -> str:
@@ -162,6 +165,12 @@ class ItemInStep(WaitRule):
             return code
         whole = isinstance(inner, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or bool(inner.lpar)
         return f"{code}.detach()" if whole else f"({code}).detach()"
+
+
+def _is_looped(sync: Sync) -> bool:
+    """Whether what is read is what a `for` statement around binds."""
+    loops = (loop for loop in sync.scene.loops if isinstance(loop, cst.For))
+    return any(sync.subject in assigned_names(loop.target) for loop in loops)
 
 
 def _adds(statement: cst.AugAssign, node: cst.CSTNode) -> bool:

@@ -14,6 +14,7 @@ from torchlint.mixes import (
     device_expression,
     device_fix,
     faulty_creation,
+    is_constant,
     is_hot,
     is_plain_factory,
     origin_notes,
@@ -175,7 +176,7 @@ class MixedDevices(Rule):
 
     def _paths(self, event: Return, part: Value) -> Iterator[Report]:
         """What one exit gives was made on the CPU on one path to it, and is elsewhere on another."""
-        if part.kind is not Kind.TENSOR or "assumed" in part.facts:
+        if part.kind is not Kind.TENSOR and "perhaps" not in part.facts:
             return
         other = next((p for p in part.places if p.place.where in (Where.OF_CALLER, Where.OF_MODULE)), None)
         for host in part.places:
@@ -184,7 +185,7 @@ class MixedDevices(Rule):
                 continue
             if create.scene.function is not event.scene.function or event.scene.is_test or event.scene.host_only:
                 continue
-            if not is_plain_factory(create):
+            if not (is_plain_factory(create) or is_constant(create)):
                 continue  # host data became a tensor
             message = (
                 f"`{shown(create.node, self.context)}` is created on the CPU; on other paths what is returned is"
@@ -205,8 +206,10 @@ class MixedDevices(Rule):
             create = self._origins.created.get(host_part.origin) if host_part.origin is not None else None
             if create is None or create.scene.function is not scene.function or "assumed" in other_part.facts:
                 continue
-            if not is_plain_factory(create) or any(f == "given" or f.startswith("like:") for f in other_part.facts):
-                continue  # host data became a tensor, or the other exit hands back what it got
+            if not (is_plain_factory(create) or is_constant(create)):
+                continue  # host data became a tensor
+            if any(f == "given" or f.startswith("like:") for f in other_part.facts):
+                continue  # the other exit hands back what it got
             other = next((p for p in other_part.places if p.place.where is not Where.UNKNOWN), None)
             if other is None or other.place.where is Where.NAMED or other_part.may_be_on_host:
                 continue

@@ -150,9 +150,16 @@ def _is_filler(create: Create) -> bool:
         return False
     if create.api not in _TAKES_DEVICE and not create.random:
         return False
+    return create.data is None or is_constant(create)
+
+
+def is_constant(create: Create) -> bool:
+    """Whether a tensor is made of a number, or of a list of numbers that stands in the code."""
     data = create.data
-    parts = data.items if data is not None and data.kind is Kind.SEQUENCE and data.items else (data,)
-    return all(part is None or part.kind is Kind.NUMBER for part in parts)
+    if data is None or is_empty(create):
+        return False
+    parts = data.items if data.kind is Kind.SEQUENCE and data.items else (data,)
+    return all(part.kind is Kind.NUMBER for part in parts)
 
 
 def faulty_creation(mix: Mix, origins: Origins) -> Create | None:

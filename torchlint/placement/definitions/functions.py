@@ -232,6 +232,7 @@ def _summarise(function: Function, run: Interpreter) -> None:
             step_loop=around.step_loop,
             tests=run.scene.tests | around.tests, no_grad=run.scene.no_grad or around.no_grad,
             autocast=run.scene.autocast or around.autocast, device_aware=run.scene.device_aware or around.device_aware,
+            offered=run.scene.offered or around.offered,
         )  # fmt: skip
     env = _parameters(run, function)
     run.frame.parameters = dict(env)
