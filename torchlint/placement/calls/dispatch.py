@@ -23,7 +23,7 @@ from torchlint.placement.knowledge import torch_api
 from torchlint.placement.knowledge.frameworks_bridge import framework_method
 from torchlint.placement.knowledge.libraries import builtin_call, library_call
 from torchlint.placement.methods.dispatch import OF_MPI, method_call, need_on_host
-from torchlint.placement.syntax import dotted, words
+from torchlint.placement.syntax import descendants, dotted, words
 from torchlint.placement.timeline import on_accelerator
 from torchlint.placement.torch_functions.dispatch import torch_call
 from torchlint.placement.torch_functions.modules import module_forward, tensor_input
@@ -334,7 +334,7 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
         if value.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.SEQUENCE, Kind.MAPPING):
             inner = value.element.places if value.element is not None and not value.places else value.places
             places = union(places, tuple(p._replace(rank=None) for p in inner if not p.place.is_host))
-    for operand in arguments.operands():
+    for operand in arguments.all():
         if operand.value.kind is Kind.MODULE and isinstance(operand.node, cst.BaseExpression):
             _escapes(run, operand, env)
     wanted = arguments.value("return_tensors")
@@ -389,10 +389,35 @@ def _super_call(run: Interpreter, node: cst.Call, func: cst.Attribute, env: Env)
     if owner is not None:
         for base in owner.lineage()[1:]:
             if name in base.methods:
+                if base.run is not run or _places_something(base.methods[name]):
+                    _let_go(run, arguments, env)
                 return call_function(run, base.methods[name], node, arguments)
+    _let_go(run, arguments, env)
     if name in ("to", "cuda", "cpu", "half", "float", "_apply"):
         return Value(Kind.MODULE)
     return UNKNOWN
+
+
+def _let_go(run: Interpreter, arguments: Arguments, env: Env) -> None:
+    """A class that is not seen, or not whole, may move the Modules that it gets."""
+    for operand in arguments.all():
+        if operand.value.kind is Kind.MODULE:
+            _escapes(run, operand, env)
+            name = dotted(operand.node) if isinstance(operand.node, cst.BaseExpression) else None
+            if name is not None and name in env:
+                env[name] = operand.value.at(())
+
+
+def _places_something(function: Function) -> bool:
+    """Whether a method moves anything, or leaves that to its own base."""
+    return any(
+        type(node) is cst.Attribute and (node.attr.value in _PLACING or _is_super(node.value))
+        for node in descendants(function.node.body)
+    )
+
+
+#: What moves a Module.
+_PLACING = frozenset("to cuda cpu xpu half float double bfloat16 to_empty".split())
 
 
 def api_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
