@@ -109,7 +109,8 @@ class CreateThenMove(Rule):
             return
         # Done once, or now and then, it costs nothing that anybody would notice.
         often = is_hot(scene) or _computes(scene) or (bool(scene.loops) and not self._shows(scene))
-        if scene.tests & {"periodic", "first"} or _IS_TEST.search(self.context.path) or _sets_up(scene):
+        seldom = scene.tests & {"periodic", "first"} or _sets_up(scene) or _sums_up(scene)
+        if seldom or _IS_TEST.search(self.context.path):
             often = False
         for create in creations:
             created = shown(create.node, self.context)
@@ -171,6 +172,13 @@ def _computes(scene: Scene) -> bool:
 def _sets_up(scene: Scene) -> bool:
     """Whether a function says by its name that it runs once, before the work begins."""
     return scene.function is not None and _SETS_UP.search(scene.function.name.value) is not None
+
+
+def _sums_up(scene: Scene) -> bool:
+    """Whether this is where a metric gives its result, once all batches were counted."""
+    if scene.function is None or scene.function.name.value != "compute":
+        return False
+    return any(name.endswith("Metric") for name in getattr(scene.owner, "kind_names", ()))
 
 
 def _could_be_elsewhere(create: Create, move: Move) -> bool:

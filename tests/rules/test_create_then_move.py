@@ -320,3 +320,68 @@ def test_what_a_function_sets_up_is_set_up_once(name: str, marked: str) -> None:
         """,
         "DEV202",
     )
+
+
+@pytest.mark.parametrize(
+    ("test", "marked"),
+    [
+        ("self.table is None or self.table.shape[0] < x.shape[0]", ""),
+        ("self.other is None or self.table.shape[0] < x.shape[0]", "  # <-"),
+        ("self.training or self.table is None", "  # <-"),
+    ],
+)
+def test_a_table_that_grows_now_and_then_is_made_seldom(test: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        class Positions(nn.Module):
+            def forward(self, x: torch.Tensor):
+                if {test}:
+                    self.table = torch.arange(x.shape[0]).to(x.device){marked}
+                return x + self.table
+        """,
+        "DEV202",
+    )
+
+
+@pytest.mark.parametrize(
+    ("test", "marked"),
+    [
+        ("self.table is not None", ""),
+        ("self.table is not None and x.shape[0] <= self.table.shape[0]", ""),
+        ("self.other is not None", "  # <-"),
+        ("x.shape[0] == 0", "  # <-"),
+    ],
+)
+def test_what_a_function_leaves_if_it_is_there_is_made_seldom(test: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        class Positions(nn.Module):
+            def fill(self, x: torch.Tensor):
+                if {test}:
+                    return
+                self.table = torch.arange(x.shape[0]).to(x.device){marked}
+            def forward(self, x: torch.Tensor):
+                self.fill(x)
+                return x + self.table
+        """,
+        "DEV202",
+    )
+
+
+@pytest.mark.parametrize(("base", "marked"), [("torchmetrics.Metric", ""), ("torch.nn.Module", "  # <-")])
+def test_a_metric_gives_its_result_once(base: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch, torchmetrics
+        class Curve({base}):
+            def compute(self, x: torch.Tensor):
+                return torch.zeros(10).to(x.device) + x{marked}
+            def forward(self, x: torch.Tensor):
+                return self.compute(x)
+        """,
+        "DEV202",
+    )

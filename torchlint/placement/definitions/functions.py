@@ -103,6 +103,8 @@ def role_of(run: Interpreter, function: Function) -> str:
     usage = run.usage.of(function.node)
     if name in ("__getitem__", "__getitems__", "__len__") or "collate" in name or (owner is not None and owner.is_data):
         return "data"
+    if name in run.usage.collating and name not in _TRAINING:
+        return "data"
     if owner is not None and not owner.is_module and _DATA_CLASS.search(owner.name):
         return "data"
     if owner is not None and owner.is_optimizer and name == "step":
@@ -134,6 +136,10 @@ def role_of(run: Interpreter, function: Function) -> str:
 
 #: Methods by which a container of Modules is put together, before anybody moves it.
 _GROWING = frozenset(["append", "insert", "extend", "add_module"])
+
+
+#: What other code calls in training, whatever a loader takes it for.
+_TRAINING = frozenset(["forward", "__call__", "training_step", "loss"])
 
 
 #: What a function is called that does one step of a training.

@@ -157,6 +157,7 @@ class FileUsage:
     functions of several arguments whose results backward runs on.
     libraries: the packages that the file imports from.
     mentions: attributes that are read of anything. lengths: names by which sequences are packed, as they are.
+    collating: the last names of functions that loaders put batches together with.
     """
 
     def __init__(self, module: cst.Module) -> None:
@@ -175,6 +176,7 @@ class FileUsage:
         self.losses: set[str] = set()
         self.mentions: set[str] = set()
         self.lengths: set[str] = set()
+        self.collating: set[str] = set()
         self.named: defaultdict[str, list[int]] = defaultdict(list)
         self._trained: set[int] | None = None
         self._setup: set[int] | None = None
@@ -344,6 +346,8 @@ class FileUsage:
             value = arg.value
             if packs and type(value) is cst.Name and is_lengths(arg, position):
                 self.lengths.add(value.value)
+            if arg.keyword is not None and arg.keyword.value == "collate_fn":
+                self.collating.add((dotted(value) or "").rpartition(".")[2])
             if arg.keyword is not None and arg.keyword.value == "device":
                 scope.chooses = scope.chooses or type(value) in (cst.Name, cst.Attribute)
             if type(value) is cst.Name and arg.keyword is None and not arg.star:

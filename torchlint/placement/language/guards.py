@@ -138,6 +138,8 @@ _STEPPED = re.compile(r"optim|scaler|(?:^|[_.])opt(?:[_.]|$)", re.IGNORECASE)
 
 def _makes_what_is_missing(test: cst.BaseExpression, body: Sequence[cst.CSTNode]) -> bool:
     """`if "norm" not in state: state["norm"] = …`, `if self.mean is None: self.mean = …`: that happens once."""
+    if type(test) is cst.BooleanOperation and type(test.operator) is cst.Or:  # or it is too small for what comes
+        return _makes_what_is_missing(test.left, body)
     if type(test) is cst.UnaryOperation and type(test.operator) is cst.Not:
         asked = [test.expression]
         if words(test.expression).startswith("hasattr("):
@@ -154,6 +156,20 @@ def _makes_what_is_missing(test: cst.BaseExpression, body: Sequence[cst.CSTNode]
     else:
         return False
     return _makes(asked[0], body)
+
+
+def has_it_already(run: Interpreter, clause: cst.If) -> bool:
+    """`if self.table is not None and …: return`, in a function that fills the table below: that happens once."""
+    function, last = run.frame.function, clause.body.body[-1] if clause.body.body else None
+    if function is None or type(last) is not cst.SimpleStatementLine or type(last.body[-1]) is not cst.Return:
+        return False
+    test = clause.test
+    while type(test) is cst.BooleanOperation and type(test.operator) is cst.And:
+        test = test.left
+    if type(test) is not cst.Comparison or len(test.comparisons) != 1:
+        return False
+    there = type(test.comparisons[0].operator) is cst.IsNot and dotted(test.comparisons[0].comparator) == "None"
+    return there and "." in (dotted(test.left) or "") and _makes(test.left, function.node.body.body)
 
 
 def _registers(body: Sequence[cst.CSTNode]) -> bool:

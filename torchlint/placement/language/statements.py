@@ -48,7 +48,7 @@ from torchlint.placement.language.branches import (
     world_of,
 )
 from torchlint.placement.language.conditions import narrow, truth_test
-from torchlint.placement.language.guards import branch_tests, ends_update, tests_of
+from torchlint.placement.language.guards import branch_tests, ends_update, has_it_already, tests_of
 from torchlint.placement.language.keys import round_of
 from torchlint.placement.language.rounds import Carried, carried
 from torchlint.placement.scene import Scene
@@ -187,7 +187,10 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
     if isinstance(node.orelse, cst.If) or first is None or taken_ends == rest_ends:
         return None
     tests, key = first
-    return Outcome(tests=tests, condition=key) if rest_ends else Outcome(tests=negated(tests), condition=opposite(key))
+    if rest_ends:
+        return Outcome(tests=tests, condition=key)
+    once = frozenset(["first"]) if has_it_already(run, node) else NO_FACTS
+    return Outcome(tests=negated(tests) | once, condition=opposite(key))
 
 
 #: What a test says of how many steps there are between.
