@@ -109,7 +109,7 @@ class CreateThenMove(Rule):
             return
         # Done once, or now and then, it costs nothing that anybody would notice.
         often = is_hot(scene) or _computes(scene) or (bool(scene.loops) and not self._shows(scene))
-        seldom = scene.tests & {"periodic", "first"} or _sets_up(scene) or _sums_up(scene)
+        seldom = scene.tests & {"periodic", "first", "rare"} or _sets_up(scene) or _sums_up(scene)
         if seldom or _IS_TEST.search(self.context.path):
             often = False
         for create in creations:

@@ -121,8 +121,8 @@ def test_without_a_project_nothing_is_known(tmp_path: Path) -> None:
         assert len(reported(path)) == 1
 
 
-def reported(path: Path) -> list[int]:
-    result = check_source(path.read_bytes(), str(path), CheckOptions(frozenset({"DEV303"})))
+def reported(path: Path, rule: str = "DEV303") -> list[int]:
+    result = check_source(path.read_bytes(), str(path), CheckOptions(frozenset({rule})))
     return [f.range.start.line for f in result.findings]
 
 
@@ -142,3 +142,19 @@ def test_any_file_of_the_project_changes_its_fingerprint(tmp_path: Path) -> None
     before = fingerprint(str(tmp_path))
     (tmp_path / "again.py").write_text("from losses import Penalty\nPenalty()(x)\n")
     assert fingerprint(str(tmp_path)) != before
+
+
+def test_a_copy_in_what_nobody_calls_is_silent(tmp_path: Path) -> None:
+    copying = """
+        import torch
+        from torch import nn
+        class Penalty(nn.Module):
+            def forward(self, x: torch.Tensor):
+                return x + torch.zeros(3).to(x.device)
+        """
+    often = "from losses import Penalty\npenalty = Penalty()\ny = penalty(x)\n"
+    assert verdict(tmp_path, copying) == "never"
+    assert reported(tmp_path / "losses.py", "DEV202") == []
+    (tmp_path / "again").mkdir()
+    assert verdict(tmp_path / "again", copying, train=often) == ""
+    assert reported(tmp_path / "again" / "losses.py", "DEV202") == [6]

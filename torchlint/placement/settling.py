@@ -71,7 +71,7 @@ def settle(run: Interpreter) -> Iterator[Event]:
             event.scene = event.scene._replace(stepwise=True)
         elif isinstance(event, Sync) and id(event.scene.function) in seldom:
             event.scene = event.scene._replace(tests=event.scene.tests | {"periodic"})
-        elif isinstance(event, Sync) and event.scene.every_step and _is_rare(run, event.scene):
+        elif _costs_in_each_step(event) and _is_rare(run, event.scene):
             event.scene = event.scene._replace(tests=event.scene.tests | {"rare"})
         yield event
 
@@ -113,6 +113,13 @@ def _called_seldom(functions: Iterable[Function]) -> set[int]:
         and function.called_from
         and all("periodic" in scene.tests for scene in function.called_from)
     }
+
+
+def _costs_in_each_step(event: Event) -> bool:
+    """Whether an event is a wait in every step, or what the host made is copied to the device in a forward."""
+    if isinstance(event, Sync):
+        return event.scene.every_step
+    return isinstance(event, Move) and event.moves_device and event.value.kind is Kind.TENSOR and event.value.on_host
 
 
 def _is_rare(run: Interpreter, scene: Scene) -> bool:
