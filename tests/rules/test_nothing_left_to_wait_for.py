@@ -79,3 +79,32 @@ def test_a_read_behind_an_evaluation_that_reads_its_score_is_silent() -> None:
 def test_a_read_behind_no_such_evaluation_is_reported(score: str, first: str, second: str) -> None:
     code = EPOCHS.format(score=score, first=first, second=second)
     assert texts(code, "DEV303", sure=Confidence.LIKELY) == ["print(f'loss {loss:.3f}')"]
+
+
+SEARCH = (
+    IMPORTS
+    + """
+class Search(torch.optim.Optimizer):
+    def step(self, closure):
+        loss, t = closure(), 1.0
+        loss.backward()
+        while True:
+            new = closure()
+            if new > loss:
+                t = t / 2
+            elif new < loss - t:
+                t = t * 2
+            else:
+                {last}
+"""
+)
+
+
+def test_a_search_that_ends_by_what_it_compares_needs_the_numbers() -> None:
+    within = "if new.item() > 3:\n                    t = t / 3\n                else:\n                    break"
+    assert texts(SEARCH.format(last=within), "DEV303") == []
+    assert texts(SEARCH.format(last="break"), "DEV303") == []
+    assert texts(SEARCH.format(last="t = t / 3"), "DEV303") == [
+        "if new > loss:",
+        "elif new < loss - t:",
+    ]

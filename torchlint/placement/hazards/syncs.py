@@ -146,12 +146,17 @@ def demand_compared(run: Interpreter, test: cst.BaseExpression, env: Env) -> Non
 _ORDERS = (cst.Equal, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
 
 
-def ends_loop(body: cst.BaseSuite) -> bool:
-    """Whether a suite ends in a `break`."""
-    last: cst.CSTNode | None = body.body[-1] if body.body else None
-    if type(last) is cst.SimpleStatementLine:
-        last = last.body[-1]
-    return type(last) is cst.Break
+def ends_loop(clause: cst.If | cst.Else | None) -> bool:
+    """Whether an `if`, or one of the branches that are left where its test is false, ends in a `break`."""
+    while clause is not None:
+        body = clause.body.body
+        last: cst.CSTNode | None = body[-1] if body else None
+        if type(last) is cst.SimpleStatementLine:
+            last = last.body[-1]
+        if type(last) is cst.Break or (type(last) is cst.If and ends_loop(last)):
+            return True
+        clause = clause.orelse if type(clause) is cst.If else None
+    return False
 
 
 def subject_of(run: Interpreter, node: cst.CSTNode) -> str:

@@ -147,7 +147,7 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
     while isinstance(clause, cst.If):
         test = run.evaluate(clause.test, current)
         truth_test(run, clause.test, test)
-        if ends_loop(clause.body):
+        if ends_loop(clause):
             demand_compared(run, clause.test, current)
         key = condition_of(run, clause.test)
         tests = tests_of(clause.test, test)
