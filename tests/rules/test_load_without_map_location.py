@@ -337,6 +337,7 @@ torch.save(net, "net.pt")
         (TRAIN.replace("Net()", "Net().cuda()"), True),
         (TRAIN.replace("Net()", "Net().to(where)"), True),
         (TRAIN.replace("torch.save", "store"), True),
+        (TRAIN.replace("backward", "item"), True),
         (TRAIN.replace("import torch", "import torch, lightning"), True),
     ],
 )

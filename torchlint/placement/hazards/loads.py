@@ -118,11 +118,12 @@ _OF_DEVICES = re.compile(
 
 
 def is_saved_on_host(run: Interpreter) -> bool:
-    """Whether the files of the folder save what they train, and none of them speaks of a device."""
+    """Whether a file of the folder saves what it trains, and none of them speaks of a device."""
     if run.project is None or not os.path.isfile(run.path) or not run.path.endswith(".py"):
         return False
     texts = run.project.beside(run.path)
-    return any(b"torch.save(" in text for text in texts) and not any(map(_OF_DEVICES.search, texts))
+    trains = any(b"torch.save(" in text and b".backward(" in text for text in texts)
+    return trains and not any(map(_OF_DEVICES.search, texts))
 
 
 def is_count_of_run(run: Interpreter, node: cst.CSTNode) -> bool:
