@@ -64,7 +64,10 @@ _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 _ALL_BUT_SIGNS = bytes(set(range(256)) - set(b"+-*/%@&|^~<>=([."))
 _WORDS = re.compile(r"\b(?:and|or|not|in|is|if|else|lambda|await)\b")
 # Lines in a row that go on with an expression.
-_CONTINUED = re.compile(r"(?:\n[ \t]*(?:[-+*/%&|^.<>=@~]|and\b|or\b|not\b)[^\n]*){1000}")
+_CONTINUATIONS = 1_000
+_CONTINUED = re.compile(
+    r"(?:\n[ \t]*(?:[-+*/%&|^.<>=@~]|and\b|or\b|not\b)[^\n]*){" + str(_CONTINUATIONS) + "}"
+)
 _CHAINED = frozenset(
     [
         "+",
@@ -123,12 +126,13 @@ def _may_chain(text: str) -> bool:
     """Whether an expression could be too long, going by long lines and by what lines begin with."""
     if len(text) < 2 * _OPERATORS:
         return False
-    if _CONTINUED.search(text) is not None:
+    lines = text.split("\n")
+    if len(lines) > _CONTINUATIONS and _CONTINUED.search(text) is not None:
         return True
-    # Lines so long are data, as a rule: lists of numbers and texts, which hold few operators.
-    long = "\n".join(line for line in text.split("\n") if len(line) > _OPERATORS)
-    if not long:
+    if max(map(len, lines)) <= _OPERATORS:
         return False
+    # Lines so long are data, as a rule: lists of numbers and texts, which hold few operators.
+    long = "\n".join(line for line in lines if len(line) > _OPERATORS)
     signs = long.encode("utf-8", "replace").translate(None, _ALL_BUT_SIGNS)
     return len(signs) + len(_WORDS.findall(long)) > _OPERATORS
 

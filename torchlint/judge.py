@@ -136,24 +136,25 @@ def _told(
                 failures.append((node, f"{_label(type(rule))} failed: {in_short(error)}"))
             failed.add(rule)
 
+    kinds = tuple(map(type, rules))
     listeners: dict[type, list[tuple[Rule, Callable[[Any], Iterable[Report] | None]]]] = {}
     for event in events:
         kind = type(event)
         if kind not in listeners:
-            named = ((rule, _handler_of(type(rule), kind)) for rule in rules)  # type: ignore[arg-type]
-            listeners[kind] = [(rule, getattr(rule, name)) for rule, name in named if name is not None]
+            name = handler_name(kind)
+            listeners[kind] = [(rules[i], getattr(rules[i], name)) for i in _listening(kinds, name)]
         for rule, listener in listeners[kind]:
             tell(rule, partial(listener, event), event.node)
     for rule in rules:
-        tell(rule, rule.finish, None)
+        if type(rule).finish is not Rule.finish:
+            tell(rule, rule.finish, None)
     return reports
 
 
-@lru_cache(maxsize=4096)  # a few dozen rules and kinds of events, the same for each file
-def _handler_of(rule: type[Rule], event: type) -> str | None:
-    """The name of the method by which a rule listens to a kind of event, if it does."""
-    name = handler_name(event)
-    return name if hasattr(rule, name) else None
+@lru_cache(maxsize=1024)  # the same rules and a few dozen kinds of events for each file
+def _listening(rules: tuple[type[Rule], ...], name: str) -> tuple[int, ...]:
+    """Which of the rules have a method of this name, by which they listen."""
+    return tuple(i for i, rule in enumerate(rules) if hasattr(rule, name))
 
 
 def handler_name(event: type) -> str:

@@ -195,6 +195,8 @@ class Interpreter:
         self.truths: dict[cst.CSTNode, Value] = {}
         #: Calls of functions of the project, by the call's node.
         self.called: dict[cst.CSTNode, Function] = {}
+        #: What names are bound to in the scopes that somebody asked of (see `hazards.loads`).
+        self.bindings: dict[cst.CSTNode, dict[str, list[cst.BaseExpression]]] = {}
         #: What `with` items are, by their expression, and the function that they stand in.
         self.contexts: dict[cst.CSTNode, tuple[Value, cst.FunctionDef | None]] = {}
         self.default_is_set = False

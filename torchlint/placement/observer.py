@@ -11,7 +11,6 @@ import libcst as cst
 from torchlint.placement.calls import dispatch  # noqa: F401  (these two lines register what they handle)
 from torchlint.placement.definitions.classes import analyse
 from torchlint.placement.definitions.functions import summarise
-from torchlint.placement.definitions.records import Function
 from torchlint.placement.events import Event
 from torchlint.placement.evidence.demands import note_home
 from torchlint.placement.interpreter import Interpreter
@@ -105,14 +104,8 @@ def interpret(run: Interpreter) -> None:
         found = run.functions[seen:]
         seen += len(found)
         # What others of the file call is summarised where they do, after what they did before.
-        for function in sorted(found, key=lambda f: f.owner is None and not f.outer and _is_called(run, f)):
+        for function in sorted(found, key=lambda f: f.owner is None and not f.outer and run.usage.is_called(f.node)):
             _guarded(run, function.node, partial(summarise, function))
-
-
-def _is_called(run: Interpreter, function: Function) -> bool:
-    """Whether another function of the file calls this one by its name."""
-    own = id(function.node)
-    return any(function.name in usage.called for scope, usage in run.usage.scopes.items() if scope != own)
 
 
 def _guarded(run: Interpreter, node: cst.CSTNode, step: Callable[[], object], *, goes_on: bool = False) -> None:

@@ -239,6 +239,8 @@ class _SourceModule:
         self._lines = text.splitlines(keepends=True)
         self._project = project
         self._index: dict[str, list[tuple[int, int]]] = {}
+        #: The lines of what defines a name; it is asked for whenever one is used.
+        self._lengths: dict[str, int] = {}
         #: The line on which the body of each class begins.
         self._bodies: dict[tuple[int, int], int] = {}
         self._stars: list[str] = []
@@ -312,7 +314,11 @@ class _SourceModule:
 
     def lines_of(self, name: str) -> int:
         """How many lines there are to read for what defines a name."""
-        return sum(text.count("\n") for text in self._definitions(name)) if name in self._index else 0
+        known = self._lengths.get(name)
+        if known is None:
+            found = self._definitions(name) if name in self._index else ()
+            known = self._lengths[name] = sum(text.count("\n") for text in found)
+        return known
 
     def _definitions(self, name: str) -> Iterator[str]:
         """The text of what defines a name, so far as it is worth a parse; of several, the last ones hold."""

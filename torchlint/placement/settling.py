@@ -25,15 +25,15 @@ def settle(run: Interpreter) -> Iterator[Event]:
     functions = {id(function.node): function for function in run.functions}
     helpers = _of_steps(run.functions)
     seldom = _called_seldom(run.functions)
-    moved_at_once = set(_moved_at_once(run))
+    moved_at_once = set(_moved_at_once(run)) if Mix in run.kinds else set()
     on_host = {
         (id(event.scene.function), event.away.place)
-        for event in run.events.values()
+        for event in (run.events.values() if HostOnly in run.kinds else ())
         if isinstance(event, HostOnly) and event.away is not None and event.away.place.where is Where.OF_CALLER
     }
     sent = {
         p.place
-        for event in run.events.values()
+        for event in (run.events.values() if Leftover in run.kinds else ())
         if isinstance(event, Move) and event.moves_device and "taken" in event.value.facts
         for p in event.target
     }

@@ -71,20 +71,18 @@ def evaluate_arguments(run: Interpreter, node: cst.Call, env: Env) -> Arguments:
     arguments = Arguments()
     for arg in node.args:
         value = run.evaluate(arg.value, env)
-        if not arg.star and arg.keyword is None and not arguments.starred:
-            arguments.positional.append(Operand(arg.value, value))
+        if arg.keyword is not None:
+            arguments.named[arg.keyword.value] = Operand(arg.value, value)
+        elif not arg.star:
+            (arguments.starred if arguments.starred else arguments.positional).append(Operand(arg.value, value))
         elif arg.star == "**":
             arguments.unpacked.append(value)
-        elif arg.star == "*":
+        else:
             note_positions(run, value)
             if value.items is not None and not arguments.starred:
                 arguments.positional.extend(Operand(arg.value, item) for item in value.items)
             else:
                 arguments.starred.append(Operand(arg.value, Value(Kind.SEQUENCE, element=element_of(value))))
-        elif arg.keyword is not None:
-            arguments.named[arg.keyword.value] = Operand(arg.value, value)
-        else:
-            arguments.starred.append(Operand(arg.value, value))
     return arguments
 
 

@@ -117,7 +117,7 @@ class Function:
 
     def release(self) -> None:
         """Let go of all that may refer to it in turn."""
-        for slot in self.__slots__:
+        for slot in _TIES:
             delattr(self, slot)
 
     @property
@@ -127,6 +127,13 @@ class Function:
     @property
     def is_property(self) -> bool:
         return self.has_decorator("property", "cached_property")
+
+
+#: What of a function may refer to it: environments, scenes and values know it, or what owns it.
+_TIES = (
+    "called_from", "calls", "defaults", "mixes", "moment", "outer", "owed", "owner", "result", "returns", "run",
+    "yields",
+)  # fmt: skip
 
 
 class Class:

@@ -59,7 +59,7 @@ def substitute(value: Value, bound: dict[str, Value], call: object = None, depth
 
     call: the call's node; conditions inside of the function that stay open are told apart by it.
     """
-    if depth > _DEEPEST or value is UNKNOWN:
+    if depth > _DEEPEST or value is UNKNOWN or _is_settled(value):
         return value
     places: tuple[Alternative, ...] = ()
     facts = value.facts
@@ -91,6 +91,13 @@ def substitute(value: Value, bound: dict[str, Value], call: object = None, depth
         element = substitute(element, bound, call, depth + 1)
     keys = {k: substitute(v, bound, call, depth + 1) for k, v in value.keys.items()} if value.keys else None
     return value.but(kind=kind, places=places, facts=facts, items=items, element=element, keys=keys)
+
+
+def _is_settled(value: Value) -> bool:
+    """Whether a value holds no other, and no argument can say more of it."""
+    if value.places or value.items is not None or value.element is not None or value.keys:
+        return False
+    return not value.facts or not any(fact.startswith("like:") for fact in value.facts)
 
 
 def _placed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 import libcst as cst
@@ -180,12 +180,14 @@ class FileUsage:
         self.named: defaultdict[str, list[int]] = defaultdict(list)
         self._trained: set[int] | None = None
         self._setup: set[int] | None = None
+        #: How many scopes call what has a name.
+        self._callers: Counter[str] | None = None
         self.scopes[0] = Usage()
         self.add(module)
 
     def add(self, module: cst.Module) -> None:
         """Walk the statements of a module, or of a part of it that was parsed later."""
-        self._trained = self._setup = None
+        self._trained = self._setup = self._callers = None
         for statement in module.body:
             self._scan(statement, self.scopes[0], None)
         for name, loop in self._calls_in_loops:
@@ -218,6 +220,13 @@ class FileUsage:
                 for called in self.scopes[scope].called:
                     queue += self.named.get(called.rpartition(".")[2], ())
         return id(function) in self._trained
+
+    def is_called(self, function: cst.FunctionDef) -> bool:
+        """Whether other code of the file than the function itself calls it by its name."""
+        if self._callers is None:
+            self._callers = Counter(name for usage in self.scopes.values() for name in usage.called)
+        name = function.name.value
+        return self._callers[name] > (name in self.of(function).called)
 
     def is_setup(self, function: cst.FunctionDef) -> bool:
         """Whether constructors alone call the function, themselves or through others of its kind."""
@@ -268,7 +277,9 @@ class FileUsage:
         for field in semantic_fields(type(node)):
             child = getattr(node, field)
             kind = type(child)
-            if kind is list or kind is tuple:
+            if kind is cst.Name:
+                scope.loads[child.value] += 1
+            elif kind is list or kind is tuple:
                 for item in child:
                     reader = _READERS[type(item)]
                     if reader is not None:

@@ -155,7 +155,7 @@ def _may_hold_a_graph(value: Value) -> bool:
 
 def _beside(node: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
     """What a sum adds to `name`, or to a multiple of it."""
-    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add | cst.Subtract):
+    if type(node) is not cst.BinaryOperation or not isinstance(node.operator, cst.Add | cst.Subtract):
         return None
     sides = [side for side in (node.left, node.right) if name not in _carriers(side)]
     return sides[0] if len(sides) == 1 else None
@@ -167,17 +167,17 @@ def _carriers(node: cst.BaseExpression) -> Iterator[str]:
     if name is not None:
         if not name.endswith((".data", ".grad")):
             yield name
-    elif isinstance(node, cst.BinaryOperation):
+    elif type(node) is cst.BinaryOperation:
         yield from _carriers(node.left)
         yield from _carriers(node.right)
-    elif isinstance(node, cst.UnaryOperation):
+    elif type(node) is cst.UnaryOperation:
         yield from _carriers(node.expression)
     elif isinstance(node, cst.List | cst.Tuple | cst.Dict):
         for element in node.elements:
             yield from _carriers(element.value)
     elif (
-        isinstance(node, cst.Call)
-        and isinstance(node.func, cst.Attribute)
+        type(node) is cst.Call
+        and type(node.func) is cst.Attribute
         and node.func.attr.value in _PASSING
     ):
         yield from _carriers(node.func.value)

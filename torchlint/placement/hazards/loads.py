@@ -69,10 +69,22 @@ def _bound_to(run: Interpreter, name: str) -> cst.BaseExpression | None:
     if name in run.frame.parameters:
         return None
     for scope in (function.node.body if function is not None else None, run.module):
-        found = [a.value for a in descendants(scope) if _binds(a, name)] if scope is not None else []
+        found = _bindings(run, scope).get(name) if scope is not None else None
         if found:
             return found[0] if len(found) == 1 else None
     return None
+
+
+def _bindings(run: Interpreter, scope: cst.CSTNode) -> dict[str, list[cst.BaseExpression]]:
+    """What each name is bound to by the assignments in a scope, which is looked through once."""
+    known = run.bindings.get(scope)
+    if known is None:
+        known = run.bindings[scope] = {}
+        for node in descendants(scope):
+            if type(node) is cst.Assign:
+                for name in {t.target.value for t in node.targets if type(t.target) is cst.Name}:
+                    known.setdefault(name, []).append(node.value)
+    return known
 
 
 def is_published(run: Interpreter, path: cst.CSTNode, depth: int = 0) -> bool:
@@ -92,7 +104,7 @@ def _all_bound_to(run: Interpreter, name: str) -> list[cst.BaseExpression]:
     if function is not None:
         params = function.node.params
         found = [p.default for p in (*params.params, *params.kwonly_params) if p.name.value == name and p.default]
-        found += [a.value for a in descendants(function.node.body) if _binds(a, name)]
+        found += _bindings(run, function.node.body).get(name, [])
         if found or name in run.frame.parameters:
             return found
     lines = [line for line in run.module.body if type(line) is cst.SimpleStatementLine]

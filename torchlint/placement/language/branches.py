@@ -83,13 +83,13 @@ def drop_placeholders(node: cst.If, taken: Env, skipped: Env) -> None:
     """
     assert node.orelse is not None
     sides = [(node.orelse.body, node.body, taken)]
-    if isinstance(node.orelse, cst.Else):
+    if type(node.orelse) is cst.Else:
         sides.append((node.body, node.orelse.body, skipped))
     for setting, reading, other in sides:
         names = _set_anew(setting)
         if not names:
             continue
-        read = {n.value for n in descendants(reading) if isinstance(n, cst.Name)}
+        read = {n.value for n in descendants(reading) if type(n) is cst.Name}
         for name in names & read:
             value = other.get(name)
             if value is not None and value.may_be_on_host:
@@ -100,11 +100,11 @@ def _set_anew(suite: cst.BaseSuite) -> set[str]:
     """The names that a suite binds to something that does not hang on them."""
     names: set[str] = set()
     for line in suite.body:
-        for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
-            if isinstance(small, cst.Assign) and len(small.targets) == 1:
+        for small in line.body if type(line) is cst.SimpleStatementLine else ():
+            if type(small) is cst.Assign and len(small.targets) == 1:
                 target = small.targets[0].target
-                if isinstance(target, cst.Name):
-                    used = {n.value for n in descendants(small.value) if isinstance(n, cst.Name)}
+                if type(target) is cst.Name:
+                    used = {n.value for n in descendants(small.value) if type(n) is cst.Name}
                     names |= {target.value} - used
     return names
 

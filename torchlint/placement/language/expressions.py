@@ -7,7 +7,7 @@ import libcst as cst
 from torchlint.placement.definitions.classes import class_attribute, instance_attribute, saved_by_forward
 from torchlint.placement.devices import TYPE_OF_TENSOR, is_type_of_tensor, is_vendor
 from torchlint.placement.events import DeviceName, GradUse
-from torchlint.placement.evidence.flags import as_flag
+from torchlint.placement.evidence.flags import as_flag, speaks_of_accelerators
 from torchlint.placement.hazards.comparisons import device_of, facts_of_texts, part_of_device
 from torchlint.placement.hazards.wrappers import BEHIND, note_behind
 from torchlint.placement.interpreter import Env, Interpreter, expression, negated
@@ -69,7 +69,9 @@ def name(run: Interpreter, node: cst.Name, env: Env) -> Value:
     value = run.lookup(text, env)
     if value is None and (text == "torch" or (text in _BY_CUSTOM and run.usage.star_imports)):
         return Value(Kind.API, name=_BY_CUSTOM[text])
-    return as_flag(UNKNOWN if value is None else value, text)
+    if value is None:
+        value = UNKNOWN
+    return as_flag(value, text) if speaks_of_accelerators(text) else value  # next to no name does
 
 
 @expression(cst.Attribute)

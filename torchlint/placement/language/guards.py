@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -44,6 +45,7 @@ _LEAVES = frozenset(["exit", "_exit", "abort"])
 _WARNS = frozenset(["warn", "warning", "warn_once", "warning_once", "error", "exception", "critical"])
 
 
+@lru_cache(maxsize=4096)  # the same few names over and over
 def name_tests(text: str) -> frozenset[str]:
     """What a name (or an attribute, or a function that is called) says as a test, by its last part."""
     last = text.rsplit(".", 1)[-1]
@@ -67,7 +69,7 @@ def frequency_tests(
     if any("clock" in v.facts for v in values) and any(_orders(o) for o in operators):
         return _PERIODIC
     names = [dotted(n) or "" for n in (node.left, *(c.comparator for c in node.comparisons))]
-    counted = any(n in counters or _COUNTER.search(n.rsplit(".", 1)[-1]) for n in names if n)
+    counted = any(n in counters or _counts_up(n) for n in names if n)
     if counted and not any(v.kind in (Kind.TENSOR, Kind.STRING, Kind.NONE) for v in values):
         if cst.Equal in operators:
             return frozenset(["first"])
@@ -76,9 +78,19 @@ def frequency_tests(
         if _is_of_the_first(node, names[0], operators):
             return frozenset(["first"])
     if any(o in (cst.Equal, cst.GreaterThan, cst.GreaterThanEqual) for o in operators):
-        if any(_NOW_AND_THEN.search(part) for name in names for part in name.split(".")):
+        if any(map(_promises_seldom, names)):
             return _PERIODIC
     return _NOTHING
+
+
+@lru_cache(maxsize=4096)
+def _counts_up(name: str) -> bool:
+    return _COUNTER.search(name.rsplit(".", 1)[-1]) is not None
+
+
+@lru_cache(maxsize=4096)
+def _promises_seldom(name: str) -> bool:
+    return any(_NOW_AND_THEN.search(part) for part in name.split("."))
 
 
 def _is_of_the_first(node: cst.Comparison, name: str, operators: Sequence[Any]) -> bool:
@@ -105,7 +117,7 @@ def branch_tests(run: Interpreter, clause: cst.If) -> frozenset[str]:
     if not body:
         return _NOTHING
     last: cst.CSTNode = body[-1]
-    if isinstance(last, cst.SimpleStatementLine):
+    if type(last) is cst.SimpleStatementLine:
         last = last.body[-1]
     leaves = type(last) in (cst.Raise, cst.Break) or _calls(last, _LEAVES) or _calls(last, _WARNS)
     if type(last) is cst.Return:
@@ -206,17 +218,17 @@ def _assigned(body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
     """The targets of a block's assignments, those of the blocks in it included."""
     for statement in body:
         for node in descendants(statement):
-            if isinstance(node, cst.AssignTarget):
+            if type(node) is cst.AssignTarget:
                 yield node.target
-            elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
+            elif type(node) is cst.Call and type(node.func) is cst.Attribute and node.args:
                 name = string(node.args[0].value)
                 if node.func.attr.value == "register_buffer" and name is not None:
                     yield cst.Attribute(node.func.value, cst.Name(name))
 
 
 def _calls(node: cst.CSTNode, names: frozenset[str]) -> bool:
-    call = node.value if isinstance(node, cst.Expr) else None
-    return isinstance(call, cst.Call) and (dotted(call.func) or "").rsplit(".", 1)[-1] in names
+    call = node.value if type(node) is cst.Expr else None
+    return type(call) is cst.Call and (dotted(call.func) or "").rsplit(".", 1)[-1] in names
 
 
 def _resets(clause: cst.If, body: Sequence[cst.CSTNode]) -> bool:
@@ -230,10 +242,10 @@ def _resets(clause: cst.If, body: Sequence[cst.CSTNode]) -> bool:
         if name is not None:
             compared.add(name)
     for line in body:
-        if not isinstance(line, cst.SimpleStatementLine):
+        if type(line) is not cst.SimpleStatementLine:
             continue
         for small in line.body:
-            if isinstance(small, cst.Assign):
+            if type(small) is cst.Assign:
                 for target in small.targets:
                     if compared & {*assigned_names(target.target), dotted(target.target)}:
                         return True

@@ -78,7 +78,7 @@ def expr(run: Interpreter, node: cst.Expr, env: Env) -> Outcome | None:
             if leaves_program(run, part, env):
                 return ENDED
         else:
-            if isinstance(part, cst.BaseComp):
+            if type(part) is not cst.SimpleString and isinstance(part, cst.BaseComp):  # next to all are docstrings
                 mark_dropped_elements(run, part)
             for arm in _arms(part):
                 mark_dropped(run, arm, env, None)
@@ -103,7 +103,7 @@ def assign(run: Interpreter, node: cst.Assign, env: Env) -> Outcome | None:
     note_loaded(run, node.value, words(node.targets[0].target))
     if run.scene.no_grad and "grad" in value.facts and value.kind in (Kind.TENSOR, Kind.UNKNOWN):
         value = value.but(facts=value.facts - {"grad"} | {"cut"})
-    if len(node.targets) == 1 and isinstance(node.value, cst.BinaryOperation):
+    if len(node.targets) == 1 and type(node.value) is cst.BinaryOperation:
         keep_sum(run, node, value, env)
     run.frame.statement = node if len(node.targets) == 1 else None
     for target in node.targets:
@@ -144,7 +144,7 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
     tested: frozenset[str] = frozenset()
     taken_ends = False
     clause: cst.If | cst.Else | None = node
-    while isinstance(clause, cst.If):
+    while type(clause) is cst.If:
         test = run.evaluate(clause.test, current)
         truth_test(run, clause.test, test)
         if ends_loop(clause):
@@ -171,7 +171,7 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
         tested |= tests
         current = skipped
         clause = clause.orelse
-    rest_ends = isinstance(clause, cst.Else) and run.suite(clause.body, current)
+    rest_ends = type(clause) is cst.Else and run.suite(clause.body, current)
     run.scene = scene
     if not rest_ends:
         branches.append(Branch(current, failed, world_of(tested, taken=False)))
@@ -184,7 +184,7 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
         # What a test said of `x[key]` holds in its branch alone.
         merged = {k: v for k, v in merged.items() if k[-1] != "]" or k in env}
     replace_env(env, merged)
-    if isinstance(node.orelse, cst.If) or first is None or taken_ends == rest_ends:
+    if type(node.orelse) is cst.If or first is None or taken_ends == rest_ends:
         return None
     tests, key = first
     if rest_ends:
@@ -516,7 +516,7 @@ def import_(run: Interpreter, node: cst.Import, env: Env) -> Outcome | None:
         name = dotted(alias.name) or ""
         run.torch_imported |= imports_torch(name)
         note_import(run, node, name)
-        if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+        if alias.asname is not None and type(alias.asname.name) is cst.Name:
             env[alias.asname.name.value] = Value(Kind.API, name=name)
         else:
             root = name.split(".")[0]
@@ -533,7 +533,7 @@ def import_from(run: Interpreter, node: cst.ImportFrom, env: Env) -> Outcome | N
     for alias in node.names:
         note_import(run, node, f"{base}.{dotted(alias.name)}")
         name = alias.asname.name if alias.asname is not None else alias.name
-        if isinstance(name, cst.Name) and isinstance(alias.name, cst.Name):
+        if type(name) is cst.Name and type(alias.name) is cst.Name:
             separator = "" if base.endswith(".") else "."
             env[name.value] = api_value(f"{base}{separator}{alias.name.value}")
     return None

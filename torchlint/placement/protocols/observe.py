@@ -31,7 +31,7 @@ _OWNERS = {
 
 def observe_protocols(run: Interpreter) -> None:
     """Judge the mixed-precision protocol of every function of a module that was interpreted."""
-    if run.silent:
+    if run.silent or run.kinds.isdisjoint((Scaler, Autocast, Backward)):
         return
     by_node: defaultdict[cst.CSTNode, list[Event]] = defaultdict(list)
     for event in run.events.values():
