@@ -18,6 +18,8 @@ class GraphKeptAlive(Rule):
     What it does
         Finds losses that a training step adds to a sum, appends to a list or hands to a meter which does so,
         without cutting them off the autograd graph, and Modules that add what `forward` computes to their own state.
+        Also a hidden state that goes from one step to the next as it is, so that each backward wants the graph of the
+        step before, which is freed.
         Silent where backward runs on the sum itself, and where the sum begins anew in every step;
         `possible` where the loop sets it anew now and then, or adds to it now and then.
 
@@ -68,10 +70,13 @@ class GraphKeptAlive(Rule):
         message = f"`{kept.into}` keeps `{source}` with its autograd graph, so that no step's graph is freed"
         if kept.how == "state":
             message = f"`{kept.into}` keeps the graph of `{source}`, and with it those of all steps before"
+        if kept.how == "carried":
+            message = f"`{kept.into}` carries this step's graph into the next, whose backward runs through it again"
         # A sum that begins anew now and then holds a few graphs, for a while.
         most = Confidence.POSSIBLE if kept.renewed or kept.scene.tests & SELDOM else Confidence.LIKELY
         sure = weakest(most, confidence_of(kept.value.certainty))
-        yield self.finding(kept, message, confidence=sure, fix=self._fix(kept.kept, source))
+        fix = None if kept.how in ("carried", "within") else self._fix(kept.kept, source)
+        yield self.finding(kept, message, confidence=sure, fix=fix)
 
     def _fix(self, kept: cst.BaseExpression, source: str) -> NodeFix | None:
         if isinstance(kept, cst.List | cst.Tuple | cst.Dict):

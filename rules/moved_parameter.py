@@ -10,15 +10,16 @@ from torchlint.findings import Confidence, Safety, Severity
 from torchlint.mixes import shown
 from torchlint.placement.events import Attribute, Build, GradUse, Move
 from torchlint.placement.values import Kind, Value
-from torchlint.rule import NodeEdit, NodeFix, Report, Rule, RuleContext
+from torchlint.rule import NodeEdit, NodeFix, Note, Report, Rule, RuleContext
 
 
 class MovedParameter(Rule):
     """A Parameter, or another leaf that requires grad, is moved, and the copy takes its place.
 
     What it does
-        Finds `nn.Parameter(…).to(device)` that becomes an attribute of a Module, and tensors made with
-        `requires_grad=True` and moved in one expression whose copy an optimizer gets or whose `.grad` is read.
+        Finds `nn.Parameter(…).to(device)` that becomes an attribute of a Module, and leaves that are moved in the
+        expression that makes them, or whose name the copy takes (`x = x.cuda()`), where an optimizer gets the copy or
+        its `.grad` is read.
 
     Why it matters
         What a move returns is not the leaf but a tensor computed from it. On the CPU the move returns the leaf
@@ -77,19 +78,23 @@ class MovedParameter(Rule):
         there = {p.place for p in move.target}
         if value.places and {p.place for p in value.places} <= there:
             return  # to where it is: `to` gives back the leaf itself
-        if isinstance(move.receiver, cst.Call) and not any(place.is_host for place in there):
+        if "moved leaf" in move.result.facts and not any(place.is_host for place in there):
             self._moves[move.node] = move
 
     def on_attribute(self, attribute: Attribute) -> Iterator[Report]:
         move = self._moves.get(attribute.value_node) if attribute.value_node is not None else None
         if move is not None and "parameter" in move.value.facts and attribute.owner.is_module:  # type: ignore[attr-defined]
             target = self.context.code(attribute.node)
-            yield self._report(move, f"`{target}` is no Parameter on an accelerator, but a tensor computed from one")
+            why = f"`{target}` is no Parameter on an accelerator, but a tensor computed from one"
+            if target == self.context.code(move.receiver):
+                why = "the module takes no tensor in its Parameter's place, and raises on an accelerator"
+            yield self._report(move, why)
 
     def on_build(self, build: Build) -> Iterator[Report]:
         if build.what == "optimizer":
             for value in (build.value.element, *(o.value for o in build.arguments), *build.keywords.values()):
-                yield from self._lost(value, "the optimizer gets a tensor that is no leaf on an accelerator")
+                why = "the optimizer gets a tensor that is no leaf on an accelerator"
+                yield from self._lost(value, why, (Note("context", build.node, "the optimizer gets it here"),))
 
     def on_grad_use(self, use: GradUse) -> Iterator[Report]:
         if use.api == "retain_grad" and use.value is not None:
@@ -97,20 +102,21 @@ class MovedParameter(Rule):
                 if place.origin is not None:
                     self._moves.pop(place.origin, None)
         elif use.api == "grad":
-            yield from self._lost(use.value, "its `.grad` stays None on an accelerator, where the copy is no leaf")
+            why = "its `.grad` stays None on an accelerator, where the copy is no leaf"
+            yield from self._lost(use.value, why, (Note("context", use.node, "`.grad` is read here"),))
 
-    def _lost(self, value: Value | None, why: str) -> Iterator[Report]:
+    def _lost(self, value: Value | None, why: str, notes: tuple[Note, ...] = ()) -> Iterator[Report]:
         parts = [] if value is None else [value, *(value.items or ()), *([value.element] if value.element else [])]
         for part in parts:
             for place in part.places:
                 move = self._moves.get(place.origin) if place.origin is not None else None
                 if move is not None and "moved leaf" in part.facts:
-                    yield self._report(move, why)
+                    yield self._report(move, why, notes)
 
-    def _report(self, move: Move, why: str) -> Report:
+    def _report(self, move: Move, why: str, notes: tuple[Note, ...] = ()) -> Report:
         source = shown(move.receiver, self.context)
         message = f"`{source}` is a leaf, and what its move returns is not: {why}"
-        return self.finding(move, message, confidence=Confidence.LIKELY, fix=self._fix(move))
+        return self.finding(move, message, confidence=Confidence.LIKELY, notes=notes, fix=self._fix(move))
 
     def _fix(self, move: Move) -> NodeFix | None:
         """Move the data of a Parameter instead."""

@@ -16,8 +16,9 @@ class MpsFloat64(Rule):
     """A float64 tensor is made on a device that may be MPS.
 
     What it does
-        Finds tensors that are created in, or converted to, float64 on a device that is not known, where the file
-        speaks of MPS and no test around asks for it. With `--confidence possible` also where the file does not.
+        Finds tensors that are created in, or converted to, float64 on MPS, or moved there as NumPy made them; also
+        on a device that is not known, where the file speaks of MPS and no test around asks for it. With
+        `--confidence possible` also where the file does not.
 
     Why it matters
         MPS has no float64: the operation raises TypeError.
@@ -61,14 +62,20 @@ class MpsFloat64(Rule):
         self._knows_mps |= named.device == "mps"
 
     def on_create(self, create: Create) -> None:
-        if create.dtype in _DOUBLE and create.why in ("explicit", "template"):
+        doubles = create.dtype in _DOUBLE or "float64" in create.value.facts
+        if doubles and create.why in ("explicit", "template"):
             self._note(create, create.value)
 
     def on_move(self, move: Move) -> None:
-        if (move.dtype in _DOUBLE or move.api == "double") and move.value.is_tensor:
+        doubles = move.moves_device and move.dtype is None and "float64" in move.value.facts
+        if (doubles or move.dtype in _DOUBLE or move.api == "double") and move.value.is_tensor:
             self._note(move, move.result)
 
     def _note(self, event: Event, value: Value) -> None:
+        if value.places and all(p.place.name.split(":")[0] == "mps" for p in value.places):
+            self._knows_mps = True
+            self._found[event.node] = event
+            return
         asked = any("mps" in condition.lower() for condition, _ in event.scene.conditions)
         asked = asked or event.scene.accelerator_is_tested
         elsewhere = (

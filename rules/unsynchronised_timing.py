@@ -68,5 +68,7 @@ class UnsynchronisedTiming(Rule):
             notes.append(
                 Note("context", timing.work, "this work for the device may still be running when it ends")
             )
+        if timing.end is not None:
+            notes.append(Note("context", timing.end, "and ends here"))
         message = f"`{self.context.code(timing.node)}` does not wait for the device work that it times"
         yield self.finding(timing, message, confidence=Confidence.LIKELY, notes=notes)

@@ -563,7 +563,8 @@ class Protocol(Event):
 class Accumulate(Event):
     """A value that still holds its graph is kept across steps.
 
-    how: `+=`, `append`, `update()`, …. into: the name of what keeps it. kept: the expression whose value it is.
+    how: `+=`, `append`, `update()`, …; `carried` where it is a state that the next step begins with,
+        `within` where it holds such a value. into: the name of what keeps it. kept: the expression whose value it is.
     renewed: what keeps it begins anew now and then, within the loop.
     """
 
@@ -586,10 +587,12 @@ class Timing(Event):
     """A time span is computed whose end does not wait for the device work in it.
 
     start: where it begins; None where that is another hook of the same class. work: the last device work in it.
+    end: where the clock is read for its end.
     """
 
     start: cst.CSTNode | None
     work: cst.CSTNode | None
+    end: cst.CSTNode | None = None
 
 
 @dataclass(slots=True)

@@ -104,11 +104,11 @@ def time_between(run: Interpreter, node: cst.CSTNode, end: Value, start: Value) 
     begin = run.timeline.clocks.get(start.origin) if start.origin is not None else None
     if begin is None:
         if _is_end_of_batch(run) and run.frame.began < stop.moment and stop.waited <= run.frame.began:
-            run.emit(Timing(node, run.scene, None, None))
+            run.emit(Timing(node, run.scene, None, None, end.origin))
         return
     same = begin.scene.loops == stop.scene.loops and begin.scene.function is stop.scene.function
     if same and begin.moment < stop.worked and stop.waited <= stop.worked:
-        run.emit(Timing(node, run.scene, start.origin, stop.work))
+        run.emit(Timing(node, run.scene, start.origin, stop.work, end.origin))
 
 
 def event_call(run: Interpreter, node: cst.CSTNode, name: str) -> None:

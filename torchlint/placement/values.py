@@ -193,6 +193,7 @@ class Value:
         row        what iterating over a tensor gave
         modulo     a number that `%` gave
         of module  an attribute of a Module whose class is not seen
+        float64    an array, or a tensor, of that type
         clock      a number read off a clock, or computed from one
     tests: what its truth says of the run: "accelerator", "no-accelerator", "periodic" (now and then), "between"
         (most of the time), "first" (once), "later" (but once), "training", "inference", "debug", "flag"; "several"
@@ -283,6 +284,8 @@ UNKNOWN = Value()
 NUMBER = Value(Kind.NUMBER)
 NONE = Value(Kind.NONE)
 ARRAY = Value(Kind.ARRAY)
+#: An array of float64.
+DOUBLES = Value(Kind.ARRAY, facts=frozenset({"float64"}))
 
 
 def tensor(
@@ -376,7 +379,7 @@ def _is_plain(value: Value) -> bool:
 
 
 #: What holds where it held on one of the paths.
-_LASTING = frozenset({"filled", "behind"})
+_LASTING = frozenset({"filled", "behind", "moved leaf"})
 
 
 def join(a: Value | None, b: Value | None) -> Value:

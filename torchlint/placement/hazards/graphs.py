@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.placement.events import Accumulate
-from torchlint.placement.syntax import assigned_names, children, descendants, dotted, statements
+from torchlint.placement.syntax import assigned_names, children, descendants, dotted, statements, string
 from torchlint.placement.values import UNKNOWN, Kind, Value, Where
 
 if TYPE_CHECKING:
@@ -47,10 +47,12 @@ class Backwards(NamedTuple):
     """What is known of the backward calls in a piece of code.
 
     losses: the names that backward is called on, or that are handed to it. sources: all names that flow into those.
+    holders: names bound once to what holds such a loss: `output` of `output["loss"].backward()`.
     """
 
     losses: frozenset[str]
     sources: frozenset[str]
+    holders: frozenset[str]
 
 
 def keeper_of(node: cst.BaseExpression) -> str:
@@ -73,7 +75,7 @@ def keep(
     run: Interpreter, node: cst.CSTNode, kept: cst.BaseExpression, value: Value, how: str, into: str
 ) -> None:
     """`value`, the value of `kept`, is added to `into`: tell where its graph outlives the step with it."""
-    held = value.kind in (Kind.TENSOR, Kind.UNKNOWN) or isinstance(kept, _DISPLAYS)
+    held = value.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.OWNED, Kind.MAPPING) or isinstance(kept, _DISPLAYS)
     if not held or run.scene.no_grad or not into:
         return
     carriers = set(_carriers(kept))
@@ -94,7 +96,9 @@ def keep(
     whole: cst.CSTNode = function.node if function is not None else run.module
     here = backwards(run, whole)
     if not (carriers & here.losses or {"loss", "grad"} <= value.facts):
-        return
+        if not isinstance(kept, cst.Name) or kept.value not in here.holders:
+            return
+        how = "within"
     around = backwards(run, run.module) if "." in into else here
     if into not in around.sources and not _is_cut_elsewhere(whole, into):
         run.emit(Accumulate(node, run.scene, value, how, into, kept, _is_renewed(loop, into)))
@@ -109,6 +113,54 @@ def keep_sum(run: Interpreter, node: cst.Assign, value: Value, env: Env) -> None
     if added is not None:
         keep(run, node, added, value, "=", target)
         keep_state(run, node, added, value, target, env)
+
+
+def keep_carried(run: Interpreter, node: cst.Assign, value: Value) -> None:
+    """`out, hidden = model(x, hidden)`: the next step's backward goes through this step's graph, which is freed."""
+    call, loop, scene = node.value, run.scene.step_loop, run.scene
+    if not isinstance(call, cst.Call) or not isinstance(loop, cst.For | cst.While) or scene.no_grad or scene.is_test:
+        return
+    if not scene.loops or scene.loops[-1] is not loop or not scene.stepwise or scene.evaluating or scene.tests:
+        return
+    given = {a.value.value for a in call.args if type(a.value) is cst.Name and not a.star}
+    for position, target in enumerate(_parts(node.targets[0].target)):
+        name = target.value if type(target) is cst.Name else ""
+        part = value.items[position] if value.items is not None and position < len(value.items) else value
+        if name not in given or "grad" not in _first(part).facts or not _is_carried(loop, node, name):
+            continue
+        here = backwards(run, loop)
+        others = {n for other in _parts(node.targets[0].target) for n in _targets(other)} - {name}
+        if here.losses and others & here.sources:
+            run.emit(Accumulate(call, scene, _first(part), "carried", name, call))
+
+
+def _parts(target: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What a target takes apart; itself, where it is a single one."""
+    return [e.value for e in target.elements] if isinstance(target, cst.Tuple | cst.List) else [target]
+
+
+def _first(value: Value) -> Value:
+    """A tensor, or the first of those that a state is made of."""
+    return value.items[0] if value.kind is Kind.SEQUENCE and value.items else value
+
+
+def _is_carried(loop: cst.For | cst.While, assignment: cst.Assign, name: str) -> bool:
+    """Whether a name goes from round to round as one assignment leaves it: nothing else binds it, or cuts it off."""
+    for node in descendants(loop.body):
+        if isinstance(node, cst.Assign | cst.AnnAssign | cst.AugAssign | cst.For | cst.NamedExpr | cst.CompFor):
+            targets = [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
+            if node is not assignment and any(name in _targets(t) for t in targets):
+                return False
+        elif isinstance(node, cst.Attribute) and node.attr.value in _CUTTING and name in _names(node.value):
+            return False
+        elif isinstance(node, cst.Call) and node is not assignment.value and (dotted(node.func) or "").endswith("_"):
+            if name in _names(node):
+                return False
+    return True
+
+
+#: What takes a tensor off its graph in place.
+_CUTTING = frozenset(["detach_", "data", "requires_grad_"])
 
 
 def keep_state(
@@ -236,6 +288,7 @@ def backwards(run: Interpreter, code: cst.CSTNode) -> Backwards:
 def _find(code: cst.CSTNode) -> Backwards:
     losses: set[str] = set()
     sources: set[str] = set()
+    holders: set[str] = set()
     flows: list[tuple[set[str], set[str]]] = []
     own = set(map(id, _of_scope(code)))
     for node in descendants(code):
@@ -244,6 +297,7 @@ def _find(code: cst.CSTNode) -> Backwards:
                 sources.update(_names(given))
                 if id(node) in own:
                     losses.update(_carriers(given))
+                    holders.update(_holder(given))
         elif isinstance(node, cst.Assign):
             flows.append(({n for t in node.targets for n in _targets(t.target)}, set(_names(node.value))))
         elif isinstance(node, cst.AugAssign):
@@ -257,7 +311,20 @@ def _find(code: cst.CSTNode) -> Backwards:
             if targets & sources and not origins <= sources:
                 sources |= origins
                 changed = True
-    return Backwards(frozenset(losses), frozenset(sources))
+    bound = [name for targets, _ in flows for name in targets]
+    once = frozenset(name for name in holders if bound.count(name) == 1)
+    return Backwards(frozenset(losses), frozenset(sources), once)
+
+
+def _holder(loss: cst.BaseExpression) -> Iterator[str]:
+    """The name of what holds a loss that backward runs on: `output["loss"]`, `output.loss`."""
+    if isinstance(loss, cst.Subscript):
+        index = loss.slice[0].slice
+        whole = loss.value if isinstance(index, cst.Index) and string(index.value) == "loss" else None
+    else:
+        whole = loss.value if isinstance(loss, cst.Attribute) and loss.attr.value == "loss" else None
+    if isinstance(whole, cst.Name):
+        yield whole.value
 
 
 def _of_scope(code: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -28,6 +28,7 @@ from torchlint.placement.syntax import dotted, string
 from torchlint.placement.timeline import read_pending
 from torchlint.placement.values import (
     ARRAY,
+    DOUBLES,
     HOST,
     NUMBER,
     UNKNOWN,
@@ -314,7 +315,31 @@ def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Ar
         return NUMBER
     if rest.startswith("random.") and not arguments.all():
         return NUMBER
-    return ARRAY
+    return _array(rest, arguments, first)
+
+
+def _array(rest: str, arguments: Arguments, first: Value) -> Value:
+    """What a function of NumPy gives, which is float64 by default
+    (https://numpy.org/doc/stable/reference/arrays.scalars.html#numpy.double)."""
+    dtype = arguments.value("dtype", _DTYPE_AT.get(rest, 1))
+    doubles = rest in _DOUBLES or (rest in _FOLLOWING and "float64" in first.facts and first.kind is Kind.ARRAY)
+    if dtype is not None and rest not in ("linspace", "reshape"):
+        doubles = dtype.name in ("numpy.float64", "numpy.double", "float64", "builtins.float")
+    elif "dtype" in arguments.named or arguments.unpacked:
+        doubles = False
+    return DOUBLES if doubles else ARRAY
+
+
+#: Functions of NumPy whose arrays are float64 where no `dtype` is given, and those that keep the type of an array.
+_DOUBLES = frozenset(
+    "loadtxt genfromtxt zeros ones empty eye identity linspace logspace random.rand random.randn random.random"
+    " random.uniform random.normal random.standard_normal random.random_sample".split()
+)
+_FOLLOWING = frozenset(["asarray", "array", "ascontiguousarray", "copy", "reshape", "squeeze", "expand_dims"])
+#: Where `dtype` stands among their arguments, if it is not the second; past them where they have none.
+_DTYPE_AT = {"eye": 3, "linspace": 5, "logspace": 5, "random.rand": 99, "random.randn": 99, "random.uniform": 99,
+             "random.normal": 99, "random.random": 99, "random.standard_normal": 99, "squeeze": 99, "expand_dims": 99,
+             "copy": 99, "ascontiguousarray": 1, "random.random_sample": 99}  # fmt: skip
 
 
 def _for_numpy(value: Value) -> Value | None:

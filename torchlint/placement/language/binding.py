@@ -11,6 +11,7 @@ from torchlint.placement.interpreter import (
     forget_below,
     key_of,
 )
+from torchlint.placement.syntax import dotted
 from torchlint.placement.values import (
     NUMBER,
     Certainty,
@@ -76,6 +77,8 @@ def _bind_attribute(
     augmented: bool,
 ) -> None:
     name = key_of(target)
+    if target.attr.value == "requires_grad":
+        _require_grad(run, target.value, source, env)
     if name is not None:
         value = run.with_evidence(name, value, env)
         forget_below(name, env)
@@ -94,6 +97,16 @@ def _bind_attribute(
         from torchlint.placement.definitions.classes import assign_foreign_attribute
 
         assign_foreign_attribute(run, target, value, env)
+
+
+def _require_grad(run: Interpreter, node: cst.CSTNode, source: cst.BaseExpression | None, env: Env) -> None:
+    """`x.requires_grad = True` makes a leaf of a tensor that was computed from nothing."""
+    name = dotted(node)
+    held = env.get(name) if name is not None else None
+    if name is None or held is None or held.kind is not Kind.TENSOR or source is None or dotted(source) != "True":
+        return
+    if "grad" not in held.facts:
+        env[name] = held.but(facts=held.facts | {"grad", "leaf"})
 
 
 def _unpack(

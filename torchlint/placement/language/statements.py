@@ -20,7 +20,7 @@ from torchlint.placement.hazards.discards import (
     mark_loop_variable,
     mark_unread,
 )
-from torchlint.placement.hazards.graphs import keep_sum
+from torchlint.placement.hazards.graphs import keep_carried, keep_sum
 from torchlint.placement.hazards.loads import note_loaded
 from torchlint.placement.hazards.syncs import demand_compared, ends_loop
 from torchlint.placement.interpreter import (
@@ -105,6 +105,7 @@ def assign(run: Interpreter, node: cst.Assign, env: Env) -> Outcome | None:
         value = value.but(facts=value.facts - {"grad"} | {"cut"})
     if len(node.targets) == 1 and type(node.value) is cst.BinaryOperation:
         keep_sum(run, node, value, env)
+    keep_carried(run, node, value)
     run.frame.statement = node if len(node.targets) == 1 else None
     for target in node.targets:
         bind(run, target.target, value, env, node.value)

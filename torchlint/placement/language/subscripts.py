@@ -14,6 +14,7 @@ from torchlint.placement.interpreter import Env, Interpreter, expression, key_of
 from torchlint.placement.syntax import integer, string, words
 from torchlint.placement.values import (
     ARRAY,
+    DOUBLES,
     UNKNOWN,
     Certainty,
     Kind,
@@ -70,7 +71,7 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
             return base.but(items=None)
         return element_of(base)
     if base.kind is Kind.ARRAY:
-        return ARRAY
+        return DOUBLES if "float64" in base.facts else ARRAY
     if base.kind is Kind.DATASET:
         from torchlint.placement.knowledge.libraries import item_of
 

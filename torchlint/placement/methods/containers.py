@@ -17,6 +17,7 @@ from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import dotted, string
 from torchlint.placement.values import (
     ARRAY,
+    DOUBLES,
     NUMBER,
     UNKNOWN,
     Kind,
@@ -177,4 +178,5 @@ def array_method(
         and not arguments.all()
     ):
         return NUMBER.at(value.places)
-    return ARRAY.at(value.places)
+    kept = name in ("copy", "reshape", "squeeze", "flatten", "ravel", "transpose") and "float64" in value.facts
+    return (DOUBLES if kept else ARRAY).at(value.places)

@@ -92,12 +92,14 @@ def move(
     rank = value.places[0].rank if len({p.rank for p in value.places}) == 1 and value.places else None
     places = value.places if target is None else with_rank(target, rank)
     facts = value.facts - {"pending", "pinned"}
+    if dtype is not None:
+        facts -= {"float64"}
     if value.kind is Kind.MODULE:
         facts -= {"assumed"} if target is not None else set()
     else:
         facts |= {"fresh"}
         if target is not None:
-            if "leaf" in value.facts and type(func.value) is cst.Call and not all_host(target):
+            if "leaf" in value.facts and _loses(run, node, func.value) and not all_host(target):
                 facts |= {"moved leaf"}
             facts -= {"leaf", "parameter", "buffer", "assumed"}
         if target is not None and non_blocking and all_host(target) and not value.on_host:
@@ -138,6 +140,20 @@ def move(
 
         moved_in_place(run, func.value, dotted(func.value), value, result, env)
     return result
+
+
+def _loses(run: Interpreter, node: cst.Call, receiver: cst.BaseExpression) -> bool:
+    """Whether nothing refers to what is moved any more: it has no name, or its copy takes that (`x = x.cuda()`)."""
+    if type(receiver) is cst.Call:
+        return True
+    name, statement = dotted(receiver), run.statement
+    if name is None or type(statement) is not cst.Assign or len(statement.targets) != 1:
+        return False
+    target, value = statement.targets[0].target, statement.value
+    if type(target) is cst.Tuple and type(value) is cst.Tuple and len(target.elements) == len(value.elements):
+        pairs = zip(target.elements, value.elements)
+        return any(v.value is node and dotted(t.value) == name for t, v in pairs)
+    return value is node and dotted(target) == name
 
 
 def is_non_blocking(name: str, arguments: Arguments) -> bool:
@@ -272,5 +288,5 @@ def _type_target(
 
 
 LOSSY = frozenset(
-    {"given", "moved leaf", "fresh", "leaf", "parameter", "buffer", "mask", "loss", "pinned", "row"}
+    {"given", "moved leaf", "fresh", "leaf", "parameter", "buffer", "mask", "loss", "pinned", "row", "float64"}
 )

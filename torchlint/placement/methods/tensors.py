@@ -87,7 +87,7 @@ def tensor_method(
         run.emit(Backward(node, run.scene, value, "scaled" in value.facts, loss=func.value))
         return NUMBER
     if name in ("detach", "detach_"):
-        return value.but(facts=value.facts - {"grad", "leaf", "parameter", "fresh"} | {"cut"})
+        return value.but(facts=value.facts - {"grad", "leaf", "parameter", "fresh", "moved leaf"} | {"cut"})
     if name == "retain_grad":
         run.emit(GradUse(node, run.scene, name, value))
         return UNKNOWN

@@ -99,15 +99,22 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
     dtype = arguments.value("dtype")
     if (dtype is not None and dtype.name == "bool") or name == "torch.BoolTensor":
         facts |= {"mask"}
-    value = Value(Kind.TENSOR, places, facts=facts)
-    nearby = _nearby(run, env) if value.on_host else ()
     given = None if dtype is None else dtype.name
     if name == "torch.DoubleTensor":
         given = "float64"
+    of_doubles = data is not None and data.kind is Kind.ARRAY and "float64" in data.facts and dtype is None
+    if given in ("float64", "double") or (of_doubles and name in _TAKES_TYPE):
+        facts |= {"float64"}
+    value = Value(Kind.TENSOR, places, facts=facts)
+    nearby = _nearby(run, env) if value.on_host else ()
     run.emit(Create(node, run.scene, name, value, why, data, name in torch_api.RANDOM, nearby, given))
     if name in torch_api.RANDOM:
         note_draw(run, node, name, arguments.find("generator"), value if places else _on_default(run, node))
     return value
+
+
+#: What keeps the type of an array.
+_TAKES_TYPE = frozenset(["torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray"])
 
 
 def _on_default(run: Interpreter, node: cst.Call) -> Value:
