@@ -108,6 +108,7 @@ class DeviceNames(Rule):
                 or named.chosen
                 or named.scene.function in self._demanding
                 or self._on_purpose(named.scene)
+                or self._bears_its_name(named)
                 or self._is_self_test(named.scene)
             ):
                 continue
@@ -134,6 +135,18 @@ class DeviceNames(Rule):
         if isinstance(scene.owner, Class):
             names += " " + scene.owner.name
         return bool(_words(names) & _ON_PURPOSE) or self._called.get(scene.function, False)
+
+    def _bears_its_name(self, named: DeviceName) -> bool:
+        """Whether what the code stands in is for a device by name: `class HPUDevice`, `if "xpu" in name`."""
+        if named.what == "beside":
+            return False  # it is there, and goes to the wrong one
+        scene, names = named.scene, self.context.path.replace("\\", "/").rpartition("/")[2]
+        if scene.function is not None:
+            names += " " + scene.function.name.value
+        if isinstance(scene.owner, Class):
+            names += " " + scene.owner.name
+        asked = [condition for condition, truth in scene.conditions if truth]
+        return not _words(" ".join([names, *asked])).isdisjoint({named.device, "gpu"})
 
 
 def _is_certain(scene: Scene) -> bool:

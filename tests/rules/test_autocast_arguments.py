@@ -115,3 +115,12 @@ def test_an_index_is_fine_from_torch_2_4_on() -> None:
     options = CheckOptions(frozenset({CODE}), min_torch=(2, 4))
     assert check_source(code.encode(), "train.py", options).findings == ()
     assert len(findings(code, CODE)) == 1
+
+
+@pytest.mark.parametrize(
+    ("imports", "reported"),
+    [("from ..util import autocast", False), ("from torch.cuda.amp import autocast", True)],
+)
+def test_a_projects_own_autocast_takes_the_function_that_it_decorates(imports: str, reported: bool) -> None:
+    code = f"import torch\n{imports}\nclass Encoder(torch.nn.Module):\n    @autocast\n    def forward(self, x):\n        return x\n"
+    assert bool(findings(code, "DEV403")) is reported

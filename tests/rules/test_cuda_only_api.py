@@ -243,3 +243,38 @@ def test_an_extension_for_cuda_asks_for_it() -> None:
         """
     expect(code.format("group_norm_cuda", ""), "DEV502")
     expect(code.format("group_norm", "  # <-"), "DEV502")
+
+
+@pytest.mark.parametrize(
+    ("library", "marked"), [("transformer_engine.pytorch as te", ""), ("tqdm", "  # <-")]
+)
+def test_a_library_that_needs_cuda_is_a_question_for_it(library: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        try:
+            import {library}
+            it_is_here = True
+        except ImportError:
+            it_is_here = False
+        def precision():
+            if it_is_here and torch.cuda.get_device_capability() >= (8, 9):{marked}
+                return "fp8"
+            return "bf16"
+        """,
+        CODE,
+    )
+
+
+@pytest.mark.parametrize(("named", "marked"), [("gpu max 1550", ""), ("h100", "  # <-")])
+def test_what_runs_for_a_device_of_that_name_has_it(named: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        def peak(name):
+            if "{named}" in name:
+                return torch.xpu.get_device_properties("xpu").max_compute_units{marked}
+            return 0
+        """,
+        CODE,
+    )

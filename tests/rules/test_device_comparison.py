@@ -111,3 +111,28 @@ def test_the_fix_compares_what_can_be_equal() -> None:
     assert 'x.device.type == "cuda"' in fixed(code.format('x.device == "cuda"'), "DEV108")
     assert 'str(x.device) == "cuda:0"' in fixed(code.format('x.device == "cuda:0"'), "DEV108")
     assert '"cuda" in str(x.device)' in fixed(code.format('"cuda" in x.device'), "DEV108")
+
+
+@pytest.mark.parametrize(
+    ("text", "calls", "marked"),
+    [
+        ("cuda", "", "  # <-"),
+        ("cuda", "self.to(torch.device('cpu'))", "  # <-"),
+        ("pinned", "", ""),
+        ("cuda", "self.to('cuda')", ""),
+    ],
+)
+def test_an_annotated_device_may_be_given_as_text(text: str, calls: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        class Graph:
+            def to(self, device: torch.device):
+                if device == "{text}":{marked}
+                    return self.pin()
+                return self.copy(device)
+            def ready(self):
+                return {calls}
+        """,
+        "DEV108",
+    )

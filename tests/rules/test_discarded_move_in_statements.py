@@ -126,3 +126,9 @@ def test_a_write_in_place_that_is_brought_to_some_type_has_done_its_work(stateme
             return x
         """
     assert [f.code for f in findings(code, CODE)] == expected
+
+
+@pytest.mark.parametrize(("made", "reported"), [("meta.algorithms.Learner", False), ("meta.noise_like", True)])
+def test_what_a_class_that_is_not_seen_makes_may_be_a_module(made: str, reported: bool) -> None:
+    code = f"import torch\nimport meta\ndef adapt(model):\n    learner = {made}(model)\n    learner.to('cuda')\n    return learner.clone()\n"
+    assert bool(findings(code, "DEV101")) is reported

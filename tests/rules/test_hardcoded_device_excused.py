@@ -258,3 +258,14 @@ def test_a_class_that_drives_cuda_by_events_may_name_it() -> None:
         """
     expect(code.format("", "torch.cuda.Event(enable_timing=True)"), "DEV501")
     expect(code.format("  # <-", "None"), "DEV501")
+
+
+@pytest.mark.parametrize(("cls", "marked"), [("DeviceHPU", ""), ("Device", "  # <-")])
+def test_what_bears_the_name_of_a_device_is_for_it(cls: str, marked: str) -> None:
+    code = f"""
+        import torch
+        class {cls}:
+            def __init__(self):
+                self.device = torch.device("hpu"){marked}
+        """
+    expect(code, CODE)

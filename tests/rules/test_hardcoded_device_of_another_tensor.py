@@ -129,3 +129,31 @@ def test_the_index_of_a_tensor_that_is_asked_first_is_one(test: str) -> None:
         """,
         CODE,
     )
+
+
+@pytest.mark.parametrize(
+    ("used", "reported"),
+    [("{}.dim()", True), ("torch.relu({})", True), ("{}(y)", False), ("{}.generate(y)", False), ("None", False)],
+)
+def test_what_is_asked_for_its_device_by_a_method_may_be_no_tensor(used: str, reported: bool) -> None:
+    code = f"import torch\ndef work(a, y: torch.Tensor):\n    b = {used.format('a')}\n    return y.to(a.get_device()), b\n"
+    assert bool(findings(code, CODE)) is reported
+    method = "import torch\nclass Work:\n    def work(self, y: torch.Tensor):\n        return y.to(self.get_device())\n"
+    assert not findings(method, CODE)
+
+
+@pytest.mark.parametrize(("asked", "marked"), [("self.is_cuda", ""), ("self.scale.is_cuda", "  # <-")])
+def test_a_flag_of_the_object_is_no_tensor_that_is_on_cuda(asked: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        class Sampler:
+            def __init__(self, is_cuda, scale):
+                self.is_cuda, self.scale = is_cuda, scale
+            def draw(self, y):
+                if {asked}:
+                    y = y.cuda(){marked}
+                return y
+        """,
+        CODE,
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement.events import DeviceName, Operand
+from torchlint.placement.knowledge import torch_api
 from torchlint.placement.syntax import descendants, dotted, integer, string, words
 from torchlint.placement.values import (
     HOST,
@@ -106,9 +107,21 @@ def name_device(
     elif type(node) is cst.Call and type(node.func) is cst.Attribute and not node.args:
         asked = dotted(node.func.value)
         known = run.scene.asks_for_accelerator or any("get_device()" in c for c, _ in run.scene.conditions)
-        if node.func.attr.value == "get_device" and asked is not None and not known:
+        if node.func.attr.value == "get_device" and asked is not None and not known and _is_tensor(run, asked):
             # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.get_device.html: -1 for tensors on the CPU
             run.emit(DeviceName(node, run.scene, "cuda", "beside", "get_device", at_hand=f"{asked}.device"))
+
+
+def _is_tensor(run: Interpreter, name: str) -> bool:
+    """Whether a name is a tensor by more than that it is asked for the index of its device, as any class may be."""
+    held = run.frame.parameters.get(name) or run.held(name, {})
+    if held is not None and held.kind is not Kind.UNKNOWN and held.certainty is Certainty.KNOWN:
+        return held.kind is Kind.TENSOR
+    usage = run.frame.usage
+    used = {attribute for attribute in usage.attributes.get(name, ()) if attribute.isidentifier()} - {"get_device"}
+    if name in usage.called or not used <= torch_api.TENSOR_ATTRIBUTES:
+        return False
+    return bool(used - torch_api.MODULE_ATTRIBUTES) or bool(usage.torch_arguments.get(name))
 
 
 def emit_device_name(run: Interpreter, named: DeviceName) -> None:
@@ -122,7 +135,7 @@ def emit_device_name(run: Interpreter, named: DeviceName) -> None:
     if born is None or born.function is named.scene.function:
         named.at_hand = device_at_hand(run)
     if named.what == "cuda()" and named.guarded and not named.chosen:
-        _note_neighbour(named)
+        _note_neighbour(named, run.frame.self_name)
         _note_own_module(run, named)
     old = run.events.get((DeviceName, named.node))
     if isinstance(old, DeviceName) and old.guarded and not named.guarded:
@@ -130,11 +143,14 @@ def emit_device_name(run: Interpreter, named: DeviceName) -> None:
     run.emit(named)
 
 
-def _note_neighbour(named: DeviceName) -> None:
-    """`if x.is_cuda: y.cuda()` follows a tensor, and goes to the current device, not to that of `x`."""
+def _note_neighbour(named: DeviceName, itself: str | None) -> None:
+    """`if x.is_cuda: y.cuda()` follows a tensor, and goes to the current device, not to that of `x`.
+
+    itself: the name of the object whose method it is; what it calls `is_cuda` is a flag of its own.
+    """
     for text, truth in named.scene.conditions:
         asked = _IS_CUDA.fullmatch(text)
-        if truth and asked is not None:
+        if truth and asked is not None and asked[1] != itself:
             named.what, named.guarded, named.at_hand = "beside", False, f"{asked[1]}.device"
 
 

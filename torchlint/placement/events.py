@@ -244,7 +244,7 @@ class Compare(Event):
     what: `device == str`, `device is str`, `device is device`, `str in device`, `tensor's device == unindexed`,
         `type == indexed`, `method of text` (of a torch.device), `attribute of text` (`type` of a text that names a
         device), `no index` (something is computed with it), `uncalled`.
-    given: a parameter that decides it: where it is a torch.device, or a `tensor`, as `wanted` says.
+    given: a parameter that decides it: where it is a torch.device, or a `tensor`, or `no text`, as `wanted` says.
     """
 
     what: str

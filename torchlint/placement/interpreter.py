@@ -277,6 +277,8 @@ class Interpreter:
 
         usage = self.frame.usage
         kind = kind_from_use(name, usage)
+        if kind is Kind.TENSOR and "instance" in value.facts:
+            return value  # a Module may hand on what is asked of it to a tensor, or have a `clone` of its own
         if kind is None and not is_made_tensor(name, usage):
             if (value.places and given_as_tensor(name, usage)) or is_collated_tensor(name, value, usage):
                 kind = Kind.TENSOR

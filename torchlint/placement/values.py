@@ -172,6 +172,7 @@ class Value:
         part       a tensor only because it is a part of what a loop hands out, is moved, and handed on
         made       a container that the code around makes itself, so that filling it changes nothing else
         filtered   a container of moved elements that leaves some out (`ref` is the comprehension)
+        instance   of a class that is not seen, and is none of torch's
         in place   a framework's object whose `to` changes it; copies: whose `to` returns another one
         disabled   a scaler that may be switched off by a flag
         element    what an index took out, perhaps of a single dimension

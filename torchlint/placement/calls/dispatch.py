@@ -440,7 +440,14 @@ def api_call(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, 
     result = library_call(run, name, node, arguments, env)
     if result is not None:
         return result
-    return unknown_call(run, UNKNOWN, node, arguments, env)
+    result = unknown_call(run, UNKNOWN, node, arguments, env)
+    if _OF_CLASS.match(name.rpartition(".")[2]) and result.kind is Kind.UNKNOWN:
+        return result.but(facts=result.facts | {"instance"})
+    return result
+
+
+#: The name of a class. A tensor is made by functions, and by the classes of torch alone.
+_OF_CLASS = re.compile(r"[A-Z][A-Za-z0-9]{2}")
 
 
 __all__ = ["api_call", "call_value", "dropped_call", "emit_sync", "tensor_operands"]

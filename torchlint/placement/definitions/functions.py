@@ -65,18 +65,20 @@ def define(run: Interpreter, node: cst.FunctionDef, env: Env, owner: Class | Non
         target = decorator.decorator.func if type(decorator.decorator) is cst.Call else decorator.decorator
         api = run.evaluate(target, env) if type(decorator.decorator) is cst.Call else value
         names.append(api.name if api.kind is Kind.API and api.name else words(target))
-        if value.kind is Kind.API and value.name and value.name.rsplit(".", 1)[-1] == "autocast":
+        bare = torch_api.canonical(value.name) if value.kind is Kind.API and value.name else ""
+        # A project's own function of the name takes the function that it decorates.
+        if bare.startswith("torch.") and bare.endswith(".autocast"):
             run.emit(
                 Autocast(
                     decorator.decorator,
                     run.scene,
-                    torch_api.canonical(value.name),
+                    bare,
                     None,
                     "default",
                     decorator=True,
                 )
             )
-            note_cuda_autocast(run, decorator.decorator, value.name)
+            note_cuda_autocast(run, decorator.decorator, bare)
     function.decorators = tuple(names)
     for parameter in all_parameters(node):
         if parameter.default is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -42,6 +43,17 @@ def note_import(run: Interpreter, node: cst.CSTNode, name: str) -> None:
     first, last = name.partition(".")[0], name.rpartition(".")[2]
     if first.endswith("_cuda") or first in _CUDA_LIBRARIES or last in _CUDA_CLASSES or name.startswith(_EXTENSIONS):
         run.emit(Demand(node, run.scene, "import"))
+
+
+def flags_of_import(body: cst.BaseSuite) -> Iterator[str]:
+    """The names that are set to True where a library of CUDA kernels could be imported."""
+    names = [n.name for n in descendants(body) if type(n) is cst.ImportAlias]
+    modules = [n.module for n in descendants(body) if type(n) is cst.ImportFrom and n.module is not None]
+    if not any((dotted(n) or "").partition(".")[0] in _OF_KERNELS for n in (*names, *modules)):
+        return
+    for node in descendants(body):
+        if type(node) is cst.Assign and dotted(node.value) == "True":
+            yield from (name for t in node.targets if (name := dotted(t.target)) is not None)
 
 
 def note_home(run: Interpreter) -> None:

@@ -38,7 +38,13 @@ def compare_devices(
     elif operator in _IS and "torch.device" in left.facts & right.facts:
         run.emit(Compare(node, run.scene, "device is device", left, right))
     elif text is not None and device is not None:
-        given = _given_by_callers(run, node, device) if "torch.device" not in device.facts else ()
+        given: tuple[str, str] | tuple[()] | None = _given_by_callers(run, node, device)
+        if "torch.device" in device.facts:
+            # An annotation binds nobody, and what is asked for a text that names no device is given that, too.
+            annotated = given if given and given[1] == "torch.device" else None
+            if annotated is not None and text.name and not is_device_text(text.name):
+                return
+            given = (annotated[0], "no text") if annotated is not None else ()
         if given is None:
             return
         if operator in _EQUAL and not is_device_of_text(text) and text.name:
@@ -83,8 +89,13 @@ def _tells_kinds(condition: str, name: str) -> bool:
 
 
 def is_given(run: Interpreter, compare: Compare, function: Function) -> bool:
-    """Whether all calls of a function pass for a parameter what makes it, or its `device`, a torch.device."""
+    """Whether all calls of a function pass for a parameter what makes it, or its `device`, a torch.device.
+
+    Of one that is annotated as a device: whether none passes a text.
+    """
     given = [call.get(compare.given) for call in function.calls]
+    if compare.wanted == "no text":
+        return not any(v is not None and v.kind is Kind.STRING for v in given)
     if compare.wanted == "tensor":
         callers = [run.usage.of(s.function) for s in function.called_from if s.function is not None]
         tensors = {f"like:{name}" for usage in callers for name in usage.torch_arguments}

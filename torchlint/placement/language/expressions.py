@@ -7,6 +7,7 @@ import libcst as cst
 from torchlint.placement.definitions.classes import class_attribute, instance_attribute, saved_by_forward
 from torchlint.placement.devices import TYPE_OF_TENSOR, is_type_of_tensor, is_vendor
 from torchlint.placement.events import DeviceName, GradUse
+from torchlint.placement.evidence.choices import may_be_of_others
 from torchlint.placement.evidence.flags import as_flag, speaks_of_accelerators
 from torchlint.placement.hazards.comparisons import device_of, facts_of_texts, part_of_device
 from torchlint.placement.hazards.wrappers import BEHIND, note_behind
@@ -226,7 +227,7 @@ def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Valu
     if vendor and "cpu" in families and len(texts) == 2:
         run.emit(
             DeviceName(
-                node, run.scene, vendor.split(":")[0], "choice", _decider(node.test, test), literal=vendor
+                node, run.scene, vendor.split(":")[0], "choice", _decider(run, node.test, test), literal=vendor
             )
         )
     name = words(node) if "…" not in words(node) else "device"
@@ -254,14 +255,18 @@ def _only_accelerator(yes: Value, no: Value) -> str:
     return away[0].accelerator if len(found) == 2 and len(away) == 1 else ""
 
 
-def _decider(node: cst.BaseExpression, test: Value) -> str:
-    """What a choice of a device rests on: `not cpu`, another `comparison`, `is_available`, a `flag`."""
+def _decider(run: Interpreter, node: cst.BaseExpression, test: Value) -> str:
+    """What a choice of a device rests on: that a device of any kind is `not cpu`, another `comparison`,
+    `is_available`, a `flag`."""
     while type(node) is cst.UnaryOperation:
         node = node.expression
     if type(node) is cst.Comparison and len(node.comparisons) == 1:
-        texts = (string(node.left), string(node.comparisons[0].comparator))
+        sides = (node.left, node.comparisons[0].comparator)
+        texts = tuple(map(string, sides))
         if any(t is not None and (t == "cpu" or is_vendor(t)) for t in texts):
-            return "not cpu" if "cpu" in texts else "comparison"
+            asked = sides[texts[0] is not None]
+            others = "cpu" in texts and may_be_of_others(run, asked)
+            return "not cpu" if others else "comparison"
     if type(node) is cst.Call and type(node.func) is cst.Attribute and node.func.attr.value == "startswith":
         return "comparison"
     if test.tests & {"accelerator", "no-accelerator"}:

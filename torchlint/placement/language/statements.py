@@ -8,6 +8,7 @@ from torchlint.placement.calls.operations import augmented
 from torchlint.placement.events import Autocast, Demand, Return
 from torchlint.placement.evidence.demands import (
     asks_availability,
+    flags_of_import,
     imports_torch,
     leaves_program,
     note_demand,
@@ -396,6 +397,8 @@ def try_(run: Interpreter, node: cst.Try | cst.TryStar, env: Env) -> Outcome | N
     for way in ways[1:]:
         merged = join_env(merged, way)
     merged = dict(merged)
+    for name in flags_of_import(node.body):
+        merged[name] = Value(Kind.NUMBER, tests=frozenset({"flag"}))
     replace_env(env, merged)
     if node.finalbody is not None and run.suite(node.finalbody.body, env):
         return ENDED
