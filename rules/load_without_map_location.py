@@ -84,7 +84,7 @@ class LoadWithoutMapLocation(Rule):
     def finish(self) -> Iterator[Report]:
         saved_from_cpu = bool(self._saved) and (self._offloads or any(map(self._is_from_host, self._saved)))
         for load in self._unmapped:
-            if load.numbers:
+            if load.numbers or load.written:
                 continue
             if any(_is_of(save, load) and _is_alternative(save, load) for save in self._saved):
                 continue  # a cache: what isn't there yet is made and saved, by the same code on the same machine

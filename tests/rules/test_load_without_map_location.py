@@ -368,3 +368,44 @@ def test_a_program_that_needs_cuda_finds_the_device_that_it_saved_from() -> None
 )
 def test_a_program_with_a_device_a_process_does_not(imports: str) -> None:
     expect(NEEDS_CUDA.format(imports=imports, mark="  # <-"), "DEV107")
+
+
+RUN = """
+    import torch
+    PATH = "net.pth"
+    def train(net):
+        {condition}torch.save(net.state_dict(), {saved})
+    def test(net):
+        net.load_state_dict(torch.load(PATH)){mark}
+    def main(net, again):
+        {first}
+        {second}
+    """
+
+
+@pytest.mark.parametrize(
+    ("condition", "saved", "first", "second", "mark"),
+    [
+        ("", "PATH", "train(net)", "test(net)", ""),
+        ("", "PATH", "if again: train(net)", "test(net)", "  # <-"),
+        ("", "PATH", "test(net)", "train(net)", "  # <-"),
+        ("", "'other.pth'", "train(net)", "test(net)", "  # <-"),
+        ("if net.training: ", "PATH", "train(net)", "test(net)", "  # <-"),
+        ("", "PATH", "train(net)", "pass", "  # <-"),
+    ],
+)
+def test_what_the_run_wrote_just_before_comes_back(
+    condition: str, saved: str, first: str, second: str, mark: str
+) -> None:
+    expect(RUN.format(condition=condition, saved=saved, first=first, second=second, mark=mark), "DEV107")
+
+
+@pytest.mark.parametrize(("name", "mark"), [("resnet18-5c106cde.pth", ""), ("resnet18-best.pth", "  # <-")])
+def test_weights_with_the_name_of_published_ones_are_silent(name: str, mark: str) -> None:
+    code = """
+        import torch
+        if __name__ == "__main__":
+            model_path = "weights/{}"
+            net.load_state_dict(torch.load(model_path)){}
+        """
+    expect(code.format(name, mark), "DEV107")

@@ -262,7 +262,7 @@ class Load(Event):
     into: what the result is bound to or passed to, in words. at_hand: an expression for a device that the code has.
     numbers: what is read holds no tensors. shipped: it is a file of a fixed name beside the source.
     published: it is read from an address that the code gives. of_host: what saves in the same folder, and all else
-    there, never speaks of a device.
+    there, never speaks of a device. written: the run itself writes it before.
     """
 
     api: str
@@ -274,6 +274,7 @@ class Load(Event):
     shipped: bool = False
     published: bool = False
     of_host: bool = False
+    written: bool = False
 
 
 @dataclass(slots=True)

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from torchlint.placement.definitions.records import Class, Function
-from torchlint.placement.events import Compare, Draw, Event, HostOnly, Leftover, Mix, Move, Sync
+from torchlint.placement.events import Compare, Draw, Event, HostOnly, Leftover, Load, Mix, Move, Sync
 from torchlint.placement.hazards.comparisons import is_given
 from torchlint.placement.hazards.generators import is_accelerator
+from torchlint.placement.hazards.loads import is_written_before
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.scene import Scene
 from torchlint.placement.values import Kind, Value, Where
@@ -71,6 +72,8 @@ def settle(run: Interpreter) -> Iterator[Event]:
             event.scene = event.scene._replace(stepwise=True)
         elif isinstance(event, Sync) and id(event.scene.function) in seldom:
             event.scene = event.scene._replace(tests=event.scene.tests | {"periodic"})
+        elif isinstance(event, Load):
+            event.written = is_written_before(run, functions, event)
         elif _costs_in_each_step(event) and _is_rare(run, event.scene):
             event.scene = event.scene._replace(tests=event.scene.tests | {"rare"})
         yield event

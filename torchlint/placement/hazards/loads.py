@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
 import libcst as cst
 
-from torchlint.placement.definitions.records import Class
-from torchlint.placement.events import Load
+from torchlint.placement.definitions.records import Class, Function
+from torchlint.placement.events import Load, Save
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.syntax import descendants, dotted, words
 from torchlint.placement.values import Certainty, Kind, Value
@@ -87,9 +87,17 @@ def _bindings(run: Interpreter, scope: cst.CSTNode) -> dict[str, list[cst.BaseEx
     return known
 
 
+_HASHED = re.compile(r"-[0-9a-f]{8}\.(?:pth?|bin|tar)\b")
+
+
 def is_published(run: Interpreter, path: cst.CSTNode, depth: int = 0) -> bool:
-    """Whether what is read is one of the addresses that the code itself gives: a constant, or out of a table."""
-    if any(type(n) is cst.SimpleString and "://" in n.value for n in (path, *descendants(path))):
+    """Whether what is read is one of the addresses that the code itself gives: a constant, or out of a table.
+
+    Or it has the name of one: the weights that torch.hub fetches end in a piece of their hash (torch/hub.py,
+    `HASH_REGEX`).
+    """
+    texts = [n.value for n in (path, *descendants(path)) if type(n) is cst.SimpleString]
+    if any("://" in text or _HASHED.search(text) for text in texts):
         return True
     if depth >= _DEEPEST:
         return False
@@ -107,9 +115,18 @@ def _all_bound_to(run: Interpreter, name: str) -> list[cst.BaseExpression]:
         found += _bindings(run, function.node.body).get(name, [])
         if found or name in run.frame.parameters:
             return found
-    lines = [line for line in run.module.body if type(line) is cst.SimpleStatementLine]
-    assigned = [small for line in lines for small in line.body]
-    return [a.value for a in assigned if _binds(a, name)]
+    return [a.value for a in _of_scope(run.module) if _binds(a, name)]
+
+
+def _of_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The statements of a module, those in its blocks included, functions and classes left out."""
+    for child in node.children:
+        if type(child) in (cst.FunctionDef, cst.ClassDef):
+            continue
+        if isinstance(child, cst.BaseSmallStatement):
+            yield child
+        elif isinstance(child, cst.BaseStatement | cst.BaseSuite | cst.Else | cst.Finally | cst.ExceptHandler):
+            yield from _of_scope(child)
 
 
 def _binds(node: cst.CSTNode, name: str) -> TypeGuard[cst.Assign]:
@@ -185,3 +202,25 @@ def note_restored(run: Interpreter, receiver: Value, holder: cst.BaseExpression,
         event = next((e for e in reversed(read) if e.into == name), None)
     if isinstance(event, Load):
         event.numbers = True
+
+
+#: A path that is the same wherever it stands: a text, or a constant of the file.
+_FIXED_PATH = re.compile(r"""["'].*["']|[A-Z][A-Z0-9_]*""")
+
+
+def is_written_before(run: Interpreter, functions: Mapping[int, Function], load: Load) -> bool:
+    """Whether the run itself writes a file before it reads it: one function calls the one that does, and then this."""
+    reader = functions.get(id(load.scene.function))
+    if load.mapped or reader is None or _FIXED_PATH.fullmatch(load.what) is None:
+        return False
+    order = list(run.called.values())
+    for save in run.events.values():
+        writer = functions.get(id(save.scene.function)) if isinstance(save, Save) else None
+        if writer is None or writer is reader or save.what != load.what or save.scene.conditions:  # type: ignore[attr-defined]
+            continue
+        if writer not in order or reader not in order or order.index(writer) > order.index(reader):
+            continue
+        always = {id(scene.function) for scene in writer.called_from if not scene.conditions}
+        if reader.called_from and all(id(scene.function) in always for scene in reader.called_from):
+            return True
+    return False

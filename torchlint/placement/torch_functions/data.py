@@ -58,7 +58,7 @@ def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     path = arguments.find("f", 0) or arguments.find("url", 0)
     what = path_of(path.node) if path is not None else ""
     shipped = path is not None and is_shipped(run, path.node)
-    published = not known and path is not None and name not in _OF_FILES and is_published(run, path.node)
+    published = not known and path is not None and is_published(run, path.node)
     at_hand = device_at_hand(run)
     of_host = not known and name == "torch.load" and is_saved_on_host(run)
     run.emit(
