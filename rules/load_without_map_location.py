@@ -101,6 +101,8 @@ class LoadWithoutMapLocation(Rule):
             known = from_cpu or (load.shipped and not self._saved)
             # What can't run without CUDA finds the device that it saved from itself, unless it has one a process.
             known |= self._needs_cuda and bool(self._saved) and not self._has_ranks
+            # The best of what was trained just before, most likely.
+            known |= load.trained and not self._has_ranks
             # Nothing beside it speaks of a device, so the tensors never left the CPU.
             known |= load.of_host
             # Counts of steps and seeds were on no device.

@@ -409,3 +409,34 @@ def test_weights_with_the_name_of_published_ones_are_silent(name: str, mark: str
             net.load_state_dict(torch.load(model_path)){}
         """
     expect(code.format(name, mark), "DEV107")
+
+
+BEST = """
+    import torch
+    def fit(net, loader, stopping, path):
+        {before}
+        for epoch in range(9):
+            for x in loader:
+                loss = net(x.cuda()).mean()
+                {step}
+            stopping(net, path)
+        net.load_state_dict(torch.load(path + "/checkpoint.pth")){mark}
+    """
+
+
+@pytest.mark.parametrize(
+    ("step", "before", "mark"),
+    [
+        ("loss.backward()", "pass", ""),
+        ("print(loss)", "pass", "  # <-"),
+        ("loss.backward()", "torch.distributed.init_process_group('nccl')", "  # <-"),
+        ("loss.backward()", "net = torch.nn.parallel.DistributedDataParallel(net)", "  # <-"),
+    ],
+)
+def test_the_best_of_a_training_is_read_once_it_has_ended(step: str, before: str, mark: str) -> None:
+    expect(BEST.format(step=step, before=before, mark=mark), "DEV107")
+
+
+def test_what_a_training_begins_with_was_saved_elsewhere() -> None:
+    begins = "net.load_state_dict(torch.load(path))  # <-"
+    expect(BEST.format(step="loss.backward()", before=begins, mark=""), "DEV107")

@@ -263,6 +263,7 @@ class Load(Event):
     numbers: what is read holds no tensors. shipped: it is a file of a fixed name beside the source.
     published: it is read from an address that the code gives. of_host: what saves in the same folder, and all else
     there, never speaks of a device. written: the run itself writes it before.
+    trained: it is read once a loop that trains has ended.
     """
 
     api: str
@@ -275,6 +276,7 @@ class Load(Event):
     published: bool = False
     of_host: bool = False
     written: bool = False
+    trained: bool = False
 
 
 @dataclass(slots=True)

@@ -121,7 +121,7 @@ class Frame:
 
     __slots__ = (
         "began", "exits", "function", "global_names", "outer", "parameters", "returns", "self_name", "sent",
-        "settled", "statement", "unknown_devices", "usage", "versions", "yields",
+        "settled", "statement", "trained", "unknown_devices", "usage", "versions", "yields",
     )  # fmt: skip
 
     def __init__(self, function: Function | None, outer: tuple[Env, ...], usage: Usage) -> None:
@@ -144,6 +144,8 @@ class Frame:
         self.unknown_devices: set[Place] = set()
         #: How often each name was bound so far, for telling conditions apart.
         self.versions: defaultdict[str, int] = defaultdict(int)
+        #: Whether a loop that trains has ended.
+        self.trained = False
         #: The assignment under way, where it has one target.
         self.statement: cst.CSTNode | None = None
         self.global_names: set[str] = set()

@@ -257,6 +257,7 @@ def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
             break
     run.frame.exits.pop()
     run.scene = scene
+    run.frame.trained |= hot
     if hot or "range(" not in words(node.iter):
         # Over many batches the queue is full, and waits even out.
         run.timeline.waits()
@@ -318,6 +319,7 @@ def while_(run: Interpreter, node: cst.While, env: Env) -> Outcome | None:
             break
     run.frame.exits.pop()
     run.scene = scene
+    run.frame.trained |= id(node) in run.usage.hot
     run.timeline.waits()
     if node.orelse is not None:
         run.suite(node.orelse.body, env)

@@ -62,8 +62,11 @@ def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     at_hand = device_at_hand(run)
     of_host = not known and name == "torch.load" and is_saved_on_host(run)
     run.emit(
-        Load(node, run.scene, name, known, what, at_hand, shipped=shipped, published=published, of_host=of_host)
-    )
+        Load(
+            node, run.scene, name, known, what, at_hand, shipped=shipped, published=published, of_host=of_host,
+            trained=run.frame.trained,
+        )
+    )  # fmt: skip
     if mapped is not None:
         name_device(run, mapped.node, mapped.value, "literal", name)
         places = device_places(run, mapped, node)
