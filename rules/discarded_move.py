@@ -73,7 +73,7 @@ class DiscardedMove(Rule):
             self._floats.add(create.node)
 
     def on_move(self, move: Move) -> Iterator[Report]:
-        if "part" in move.value.facts and move.moves_device:
+        if move.moves_device and ("part" in move.value.facts or _is_taken_tensor(move)):
             self._moved_parts.append(move)
         if move.use not in (Use.DROPPED, Use.LOOP_VARIABLE, Use.UNREAD):
             return
@@ -146,6 +146,11 @@ class DiscardedMove(Rule):
         targets = ", ".join(names) + ("," if move.row is not None and len(names) == 1 else "")
         edit = NodeEdit(move.row or move.node, "before", f"{targets} = ")
         return NodeFix(f"bind the result to `{targets.rstrip(',')}`", Safety.UNSAFE, (edit,))
+
+
+def _is_taken_tensor(move: Move) -> bool:
+    """Whether a tensor is moved that was taken out of what a loop goes through, as its use shows."""
+    return move.value.kind is Kind.TENSOR and "taken" in move.value.facts
 
 
 def _where(move: Move) -> tuple[object, tuple[cst.CSTNode, ...]]:

@@ -182,3 +182,26 @@ def test_a_function_that_trains_is_no_helper_that_moves() -> None:
         """,
         "DEV111",
     )
+
+
+@pytest.mark.parametrize("test", ["torch.cuda.is_available()", "use_cuda", "isinstance(x, torch.Tensor)"])
+def test_a_helper_that_moves_under_a_test_hands_back_the_moved_copy(test: str) -> None:
+    expect(
+        f"""
+        import torch
+        def send(x, use_cuda):
+            if {test}:
+                x = x.cuda()
+            return x
+        def train(model, loader):
+            for x, y in loader:
+                send(x, True)  # <-
+                send(y, True)  # <-
+                model(x, y).backward()
+        def build(model):
+            model = torch.nn.Linear(2, 2)
+            send(model, True)
+            return model
+        """,
+        CODE,
+    )

@@ -66,7 +66,7 @@ def test_what_goes_into_a_loss_of_torch_is_a_tensor() -> None:
                 self.loss = nn.MSELoss()
             def step(self, batch, device):
                 x, y = batch
-                x.to(device)
+                x.to(device)  # <-
                 y.to(device)  # <-
                 return self.loss(self.model(x), y)
         def step(model, loader, device):
@@ -309,6 +309,64 @@ def test_entries_of_a_batch_may_be_taken_apart_in_one_row() -> None:
                 image.to(device)  # <-
                 mask.to(device)  # <-
                 net(image, mask)
+        """,
+        CODE,
+    )
+
+
+def test_a_part_that_is_moved_in_vain_beside_one_whose_move_is_kept() -> None:
+    code = """
+        {}
+        def train(model, loader, criterion, device):
+            for images, labels in loader:
+                images.to(device)  {}
+                labels = labels.to(device)
+                criterion(model(images), labels).backward()
+        """
+    expect(code.format("import torch", "# <-"), CODE)
+    # The encoding of a tokenizer moves itself.
+    expect(code.format("from transformers import AutoTokenizer", ""), CODE)
+
+
+@pytest.mark.parametrize(
+    ("moves", "use"),
+    [
+        ("for key in batch: batch[key].to(device)", "model(**batch)"),
+        ("[t.to(device) for t in batch]", "model(*batch)"),
+        ("for t in batch: t.cuda()", "model(*batch)"),
+    ],
+)
+def test_entries_of_a_batch_that_a_model_gets_are_tensors(moves: str, use: str) -> None:
+    expect(f"def step(model, batch, device):\n    {moves}  # <-\n    return {use}", CODE)
+
+
+@pytest.mark.parametrize("use", ["Pipeline(*parts)", "chain(*parts)", "print(*parts)"])
+def test_what_is_passed_to_anything_else_in_a_row_may_be_modules(use: str) -> None:
+    code = "from tools import Pipeline, build, chain\ndef step(parts, device):\n    {}\n    return " + use
+    expect(code.format("[t.to(device) for t in parts]"), CODE)
+
+
+def test_one_tensor_among_the_names_that_a_loop_goes_through_is_enough() -> None:
+    code = """
+        import torch
+        def step(model, x, mask, device):
+            for t in (x, mask):
+                t.to(device)  {}
+            return model(x, mask) {}
+        """
+    expect(code.format("# <-", "* torch.sum(mask, dim=1)"), CODE)
+    expect(code.format("", ""), CODE)
+
+
+def test_a_variable_is_a_tensor_whatever_it_wraps() -> None:
+    expect(
+        """
+        from torch.autograd import Variable
+        def run(model, x, use_cuda):
+            x = Variable(x)
+            if use_cuda:
+                x.cuda()  # <-
+            return model(x)
         """,
         CODE,
     )

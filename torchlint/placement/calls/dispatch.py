@@ -140,7 +140,7 @@ def project_call(
     """A call of a function of the project. me: the Module whose method it is."""
     result = call_function(run, function, node, arguments, me)
     operands = arguments.operands()
-    if function.helper == "rebinds":
+    if function.helper in ("rebinds", "value"):
         operands = [_as_part(run, o) for o in operands]
     run.emit(
         Call(

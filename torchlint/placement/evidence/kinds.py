@@ -153,20 +153,31 @@ def _goes_through_batch(name: str, usage: Usage) -> bool:
     """Whether `name` goes through parts of a batch in a row, or through a batch that a model gets as `**batch`."""
     row = usage.displays.get(name)
     if row:
-        return all(n in usage.batch_parts for n in row)
+        # One tensor among them is enough: it is moved in vain.
+        return all(n in usage.batch_parts for n in row) or any(_is_used_as_tensor(n, usage) for n in row)
+    if _is_spread_batch(usage.through.get(name, ""), usage):
+        return True
     whole = usage.entries.get(name)
     if whole is not None and usage.through.get(whole) in usage.batch_parts:
         return True  # the targets of a detector: a list of dicts
     return whole is not None and _is_spread_batch(whole, usage)
 
 
+def _is_used_as_tensor(name: str, usage: Usage) -> bool:
+    return kind_from_use(name, usage) is Kind.TENSOR or given_as_tensor(name, usage)
+
+
 def _is_spread_batch(whole: str, usage: Usage) -> bool:
-    """Whether a model gets a batch as `**batch`."""
+    """Whether a model gets a batch as `**batch`, or what the caller or `self` holds is called with `*batch`."""
     if whole not in usage.elements and whole not in usage.parameters:
         return False
-    # What is passed to a class may be the Modules that it is made of.
-    called = [c.rpartition(".")[2] for c in usage.spread.get(whole, ())]
-    return any(c and c[0].islower() and c not in ("cls", "dict") for c in called)
+    for called in usage.spread.get(whole, ()):
+        # What is passed to a class may be the Modules that it is made of; to a function, anything in a row.
+        name = called.rpartition(".")[2].lstrip("*")
+        held = called.startswith("*self.") or called[1:] in usage.parameters
+        if name and name[0].islower() and name not in ("cls", "dict") and (called[0] != "*" or held):
+            return True
+    return False
 
 
 def has_shape(name: str, usage: Usage) -> bool:
@@ -181,9 +192,11 @@ def has_shape(name: str, usage: Usage) -> bool:
 def entry_of_batch(node: cst.BaseExpression, usage: Usage) -> str:
     """How sure it is that `batch[key]`, which is moved, is a tensor: "" not at all, "part", or "whole" for certain."""
     whole = entry_of(node)
-    if whole is None or whole not in usage.elements or whole in usage.called:
+    if whole is None or whole in usage.called:
         return ""
-    return "whole" if _is_spread_batch(whole, usage) else "part"
+    if _is_spread_batch(whole, usage):
+        return "whole"
+    return "part" if whole in usage.elements else ""
 
 
 #: Functions of torch that take one list or tuple of tensors, and no tensor in its stead.

@@ -99,9 +99,9 @@ class Usage:
     what loops go through, whole. given: names that calls get by position. tuples: names of batches that are unpacked.
     through: names that go through what another name holds, and displays: through the names in a tuple or list that
     stands there; entries: names that go through the values of a mapping. spread: what mappings are passed to as
-    `**name`. siblings: the names that are unpacked from one parameter, by each of them. computed: names with operators
-    beside them. picked: the indices by which what a name holds was taken from a table. results: the functions whose
-    results names hold. parameters: those of the function.
+    `**name`, and sequences as `*name`, with a star before what is called. siblings: names unpacked from one
+    parameter, by each of them. computed: names with operators beside them. picked: the indices by which what a name
+    holds was taken from a table. results: the functions whose results names hold. parameters: those of the function.
     backward: a backward stands here outside every loop. trains: one stands here at all. moves: a `to` names a device.
     chooses: a call is told a device that may be any.
     self_assigned: attributes of
@@ -368,6 +368,8 @@ class FileUsage:
                 if inner is not None:
                     scope.unpacked.add(inner)
                     scope.spread[inner].add(name or "")
+            elif arg.star == "*" and type(value) is cst.Name:
+                scope.spread[value.value].add(f"*{name or ''}")
             elif of_torch and arg.keyword is None:
                 listed = type(value) in (cst.List, cst.Tuple)
                 for item in [e.value for e in value.elements] if listed else [value]:  # type: ignore[attr-defined]

@@ -46,8 +46,11 @@ def _style(function: Function, node: cst.CSTNode, value: Value) -> str:
         return "container"
     if "fresh" in value.facts:
         return "value"
+    if type(returned) is cst.Name and returned.value in function.parameters:
+        # On one of the ways to the exit its name was bound to the moved copy.
+        return "value" if any(p.place.is_named for p in value.places) else "neutral"
     called = type(returned) is cst.Call and (dotted(returned.func) or "").rsplit(".", 1)[-1]
-    if called == function.name or (type(returned) is cst.Name and returned.value in function.parameters):
+    if called == function.name:
         return "neutral"
     if value.kind is Kind.OBJECT and called and function.owner is not None and value.ref is function.owner:
         return "container"

@@ -229,6 +229,8 @@ def _lazy_parameter(run: Interpreter, name: str, node: cst.Call, arguments: Argu
 def _variable(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     """Once a wrapper around a tensor, now the tensor itself."""
     data = arguments.value("data", 0) or UNKNOWN
+    if data.kind is Kind.UNKNOWN:  # it takes nothing else
+        data = data.but(kind=Kind.TENSOR, certainty=min(data.certainty, Certainty.INFERRED))
     wants_grad = arguments.find("requires_grad", 1)
     if data.kind is Kind.TENSOR and wants_grad is not None and words(wants_grad.node) == "True":
         return data.but(facts=data.facts | {"grad", "leaf"})
