@@ -200,7 +200,7 @@ class MixedDevices(Rule):
         self, event: Return, here: tuple[cst.CSTNode, Value], there: tuple[cst.CSTNode, Value]
     ) -> Iterator[Report]:
         scene = event.scene
-        if scene.role in ("data", "test") or scene.is_test:
+        if scene.role in ("data", "test") or scene.is_test or scene.host_only:
             return
         for host_part, other_part in zip(_parts(here[1]), _parts(there[1])):
             create = self._origins.created.get(host_part.origin) if host_part.origin is not None else None

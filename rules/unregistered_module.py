@@ -119,6 +119,8 @@ class UnregisteredModule(Rule):
         """Whether nothing reads the list, or a single Module is hidden in it, as one does with what others register."""
         owner, name = attribute.owner, attribute.name
         alone = self._alone.get((id(owner), name), False)
+        if attribute.how == "assign" and attribute.scene.role in ("forward", "loss", "step"):
+            return True  # a cache, made when it is first needed
         return alone or name not in owner.run.usage.mentions  # type: ignore[attr-defined]
 
     def _fix(self, attribute: Attribute) -> NodeFix | None:

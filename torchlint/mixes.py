@@ -78,6 +78,10 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
     if witness.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER and not mix.confirmed:
         if create is None or create.scene.function is not scene.function:
             return Confidence.POSSIBLE  # a Module that is handed in, and data from outside: rather both are on the CPU
+    if _hangs_on_flags(mix):
+        return Confidence.POSSIBLE
+    if mix.follows and create is not None and create.why == "default":
+        return Confidence.POSSIBLE  # the programs that run this on an accelerator make it the default device
     if other.place.where not in (Where.NAMED, Where.DEFAULT) and _is_on_purpose(mix, create):
         return Confidence.POSSIBLE
     if host.through is not None and _has_no_forward(scene):
@@ -92,13 +96,27 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
     return weakest(sure, _confidence_in_place(other, mix, create))
 
 
+def _hangs_on_flags(mix: Mix) -> bool:
+    """Whether one flag has to put the accused on the CPU, and another one the witness where it is.
+
+    Nothing says that a run sets both, and each operand is elsewhere without its own.
+    """
+    (accused, host), (witness, other) = mix.host, mix.other
+    if not host.guards or not other.guards:
+        return False
+    if accused.value.on_host or all(p.place == other.place for p in witness.value.places):
+        return False
+    flags = {text for text, _ in host.guards | other.guards if not text.endswith(" Is None")}
+    return len(flags) > 1
+
+
 def _is_on_purpose(mix: Mix, create: Create | None) -> bool:
     """Whether the code itself says that the accused is on the CPU, or an object keeps a Module that others may move."""
     accused, host = mix.host
     if accused.value.kind is Kind.MODULE and host.through is not None:
         return True
     if create is not None:
-        return create.why == "explicit"
+        return create.why == "explicit" or "pinned" in accused.value.facts  # only what is on the CPU is pinned
     # A copy, or a device that is the CPU; a tokenizer's output or a loader's batch was never asked to be there.
     node = host.origin
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _SENDING
@@ -186,8 +204,10 @@ def is_plain_factory(create: Create) -> bool:
 def is_empty(create: Create) -> bool:
     """Whether a tensor without elements is made: `torch.tensor([])`, `torch.empty(0)`."""
     node = create.node
-    if not isinstance(node, cst.Call) or not node.args:
+    if not isinstance(node, cst.Call):
         return False
+    if not node.args:
+        return create.api.endswith("Tensor")  # `torch.Tensor()`
     first = node.args[0].value
     if isinstance(first, cst.List | cst.Tuple):
         return not first.elements or (

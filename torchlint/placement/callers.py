@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -40,6 +40,8 @@ class Texts:
         self.root = root
         self.installed = any(os.path.exists(os.path.join(root, marker)) for marker in _INSTALLED)
         self.size = 0
+        #: The files that make an accelerator the default device, and what they hold.
+        self.defaults: dict[str, bytes] = {}
         self._files: dict[str, bytes] = {}
         #: Whether there is more of it than is worth reading.
         self.complete = self._read()
@@ -56,6 +58,8 @@ class Texts:
                         data = opened.read(_LARGEST_FILE)
                 except OSError:
                     return False
+                if _SETS_DEFAULT.search(data) is not None and not _is_test(file, self.root):
+                    self.defaults[os.path.realpath(file)] = data
                 self.size += len(data)
                 if self.size > _MOST_BYTES:
                     self._files.clear()
@@ -74,6 +78,48 @@ class Texts:
     def holds(self, path: str) -> bool:
         """Whether a file is one of these."""
         return os.path.realpath(path) in self._files
+
+
+#: What makes an accelerator the default device, unless it only says that it is the CPU.
+_SETS_DEFAULT = re.compile(
+    rb"set_default_device\((?!\s*(?:device\s*=\s*)?[\"']cpu)|set_default_tensor_type\([^)]*cuda"
+)
+
+
+def _is_test(file: str, root: str) -> bool:
+    return _TEST.search(os.path.relpath(file, root).replace("\\", "/")) is not None
+
+
+def has_default_device(texts: Texts, path: str) -> bool:
+    """Whether a file that makes an accelerator the default device stands beside another, or imports its package."""
+    own = os.path.realpath(path)
+    parts = os.path.relpath(own, os.path.realpath(texts.root)).replace("\\", "/").split("/")
+    package = parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0].removesuffix(".py")
+    imports = re.compile(rb"^[ \t]*(?:import|from)[ \t]+" + re.escape(package.encode()) + rb"\b", re.MULTILINE)
+    return any(
+        file != own and (os.path.dirname(file) == os.path.dirname(own) or imports.search(data) is not None)
+        for file, data in texts.defaults.items()
+    )
+
+
+#: What speaks of devices, or of what places models and batches by itself.
+_OF_DEVICES = re.compile(
+    rb"cuda|device|\.to\(|gpu|\b(?:mps|xpu|npu|hpu|tpu)\b|accelerat|lightning|\bpl\.|Trainer|[Ff]abric|deepspeed",
+    re.IGNORECASE,
+)
+_IS_PROGRAM = re.compile(rb"^if __name__ ==", re.MULTILINE)
+
+
+def stay_on_host(texts: Iterable[bytes], path: str) -> bool:
+    """Whether a folder holds programs that train and all that they are made of, and none of it speaks of a device.
+
+    texts: what its modules hold. A package is used by others, which may.
+    """
+    if os.path.exists(os.path.join(os.path.dirname(os.path.abspath(path)), "__init__.py")):
+        return False
+    held = list(texts)
+    programs = any(_IS_PROGRAM.search(text) for text in held) and any(b".backward(" in text for text in held)
+    return programs and not any(_OF_DEVICES.search(text) for text in held)
 
 
 def root_of(path: str) -> str | None:
@@ -141,7 +187,7 @@ def _search(texts: Texts, word: str, kind: type[_Makers]) -> tuple[set[str], lis
     calls: list[bool] = []
     unnamed = False
     for file, data in texts.naming(word):
-        if _TEST.search(os.path.relpath(file, texts.root).replace("\\", "/")):
+        if _is_test(file, texts.root):
             continue
         if not file.endswith(_SOURCES) or len(data) >= _LARGEST_FILE:
             return None

@@ -91,6 +91,7 @@ class Mix(Event):
     api: the operator or function. host: the operand and the alternative that is on the CPU; other: the one that
     is not. operands: all of them. confirmed: a caller within the file passes a tensor that is off the host;
     open: there are callers, and nothing tells where what they pass is.
+    follows: the project's programs set a default device, which what is made here without one is on.
     within: where a call decides it, the other end: the operation within the function, or the call if that is `node`'s.
     """
 
@@ -100,6 +101,7 @@ class Mix(Event):
     other: tuple[Operand, Alternative]
     confirmed: bool = False
     open: bool = False
+    follows: bool = False
     within: cst.CSTNode | None = None
 
 

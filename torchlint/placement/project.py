@@ -15,7 +15,7 @@ from pathlib import Path
 import libcst as cst
 
 from torchlint.placement.allowance import Allowance
-from torchlint.placement.callers import Texts, how_often, root_of
+from torchlint.placement.callers import Texts, has_default_device, how_often, root_of
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge.apis import api_value
 from torchlint.placement.values import Kind, Value
@@ -109,6 +109,19 @@ class Project:
                 self._texts[root] = Texts(root)
             self._often[key] = how_often(self._texts[root], path, name)
         return self._often[key]
+
+    def has_default_device(self, path: str) -> bool:
+        """Whether programs of the project run the code of the file at `path` on a default device that they set."""
+        folder = os.path.dirname(os.path.abspath(path))
+        if folder not in self._tops:
+            self._tops[folder] = root_of(path)
+        root = self._tops[folder]
+        if root is None:
+            return False
+        self._uses.setdefault(path, set()).add(root)
+        if root not in self._texts:
+            self._texts[root] = Texts(root)
+        return has_default_device(self._texts[root], path)
 
     def beside(self, path: str) -> list[bytes]:
         """What the modules of a file's folder hold, its own among them; nothing where they are too many."""

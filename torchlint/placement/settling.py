@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 import libcst as cst
 
+from torchlint.placement.callers import stay_on_host
 from torchlint.placement.definitions.records import Class, Function
-from torchlint.placement.events import Compare, Draw, Event, HostOnly, Leftover, Load, Mix, Move, Sync
+from torchlint.placement.events import Compare, Draw, Event, HostOnly, Leftover, Load, Mix, Move, Return, Sync
 from torchlint.placement.hazards.comparisons import is_given
 from torchlint.placement.hazards.generators import is_accelerator
 from torchlint.placement.hazards.loads import is_written_before
@@ -38,7 +40,10 @@ def settle(run: Interpreter) -> Iterator[Event]:
         if isinstance(event, Move) and event.moves_device and "taken" in event.value.facts
         for p in event.target
     }
+    programs = _Programs(run)
     for event in run.events.values():
+        if isinstance(event, Mix | Return) and not event.scene.host_only and programs.stay_on_host:
+            event.scene = event.scene._replace(host_only=True)
         if isinstance(event, Leftover) and event.batch and event.other[1].place not in sent:
             continue
         if isinstance(event, Compare) and event.given:
@@ -64,6 +69,7 @@ def settle(run: Interpreter) -> Iterator[Event]:
                     continue
                 event.confirmed = passed == "away"
                 event.open = _is_open(function, event, passed)
+            event.follows = programs.set_default_device
         elif isinstance(event, HostOnly) and event.away is not None and event.away.place.where is Where.OF_CALLER:
             function = functions.get(id(event.scene.function))
             if function is not None:
@@ -77,6 +83,23 @@ def settle(run: Interpreter) -> Iterator[Event]:
         elif _costs_in_each_step(event) and _is_rare(run, event.scene):
             event.scene = event.scene._replace(tests=event.scene.tests | {"rare"})
         yield event
+
+
+class _Programs:
+    """What the programs around a file do with devices, asked for once something hangs on it."""
+
+    def __init__(self, run: Interpreter) -> None:
+        self._project, self._path = run.project, run.path
+
+    @cached_property
+    def stay_on_host(self) -> bool:
+        """Whether the file is part of programs that never speak of a device."""
+        return self._project is not None and stay_on_host(self._project.beside(self._path), self._path)
+
+    @cached_property
+    def set_default_device(self) -> bool:
+        """Whether programs that run the file's code on an accelerator make that the default device."""
+        return self._project is not None and self._project.has_default_device(self._path)
 
 
 def _gives_module(function: Function, mix: Mix) -> bool:

@@ -382,6 +382,9 @@ def _is_plain(value: Value) -> bool:
 #: What holds where it held on one of the paths.
 _LASTING = frozenset({"filled", "behind", "moved leaf"})
 
+#: What is never on an accelerator.
+_READ = frozenset({Kind.NUMBER, Kind.ARRAY, Kind.STRING})
+
 
 def join(a: Value | None, b: Value | None) -> Value:
     """What is known where two paths meet."""
@@ -423,6 +426,9 @@ def join(a: Value | None, b: Value | None) -> Value:
             facts |= {"perhaps"}
         else:
             places = tuple(p for p in places if p.place.where is Where.OF_CALLER)
+        if any(v.items and any(item.kind in _READ for item in v.items) for v in (a, b)):
+            # What was read on the host comes along on one path: which part is which, is not known.
+            element, places = None, ()
     elif kind is Kind.UNKNOWN:
         facts |= (a.facts | b.facts) & {"perhaps"}
     return Value(
@@ -460,6 +466,8 @@ def sequence(items: tuple[Value, ...] | None = None, element: Value | None = Non
     if items is not None and element is None:
         for item in items:
             element = item if element is None else join(element, item)
+        if {Kind.TENSOR, Kind.NUMBER} <= {item.kind for item in items}:
+            element = UNKNOWN  # which of them is meant is not known
     return Value(Kind.SEQUENCE, items=items, element=element)
 
 

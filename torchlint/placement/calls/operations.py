@@ -182,6 +182,8 @@ def _left_unsent(
         return
     if "assumed" in operand.value.facts and not is_as_given(operand.value):
         return  # what a call gave that nobody knows
+    if any(p.place != alternative.place for p in operand.value.places):
+        return  # a Module computed it, and what a Module is given was moved
     _emit_leftover(run, node, api, operand, alternative, tensors, run.frame.sent[alternative.place])
 
 
@@ -215,11 +217,19 @@ def _emit_leftover(
     sent: Set[Place],
 ) -> None:
     """Report the operand that stayed, where another one is on one of the devices that its like were sent to."""
+    if run.usage.mentions & _PREPARING:
+        return  # a loader that a framework prepared moves all of its batches
+    if api == "loss" and not run.frame.settled:
+        return  # a loss of the project's own may move what it gets, as its caller does who moved the model
     for witness in tensors:
         places = witness.value.places
         if witness is not operand and places and all(p.place in sent for p in places):
             run.emit(Leftover(node, run.scene, api, (operand, alternative), (witness, places[0])), "unsent")
             return
+
+
+#: Methods of frameworks that make loaders whose batches are on the device.
+_PREPARING = frozenset(["prepare", "prepare_data_loader", "setup_dataloaders", "process_dataloader"])
 
 
 def _leave_behind(

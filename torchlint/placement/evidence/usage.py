@@ -51,8 +51,8 @@ _OF_DEVICES = frozenset(
 )
 
 
-#: Of these, what says no more than the type of a tensor.
-_OF_TYPES = frozenset(["type_as", "to"])
+#: Of these, what says no more than the type of a tensor, or that it is on the host now.
+_OF_TYPES = frozenset(["type_as", "to", "cpu"])
 
 
 #: Names of what moves models and batches by itself.
@@ -218,7 +218,10 @@ class FileUsage:
                     continue
                 self._trained.add(scope)
                 for called in self.scopes[scope].called:
-                    queue += self.named.get(called.rpartition(".")[2], ())
+                    name = called.rpartition(".")[2]
+                    # Of a page or a script that trains, what its loops call is part of that.
+                    if scope or name in self.called_in_loops:
+                        queue += self.named.get(name, ())
         return id(function) in self._trained
 
     def is_called(self, function: cst.FunctionDef) -> bool:

@@ -108,7 +108,9 @@ def _operate(
             if unsure and _may_hold_tensor(b if known is a else a):
                 note_owed(run, node, operator.__name__, [Operand(left_node, a), Operand(node.right, b)])
                 return known.but(places=(), facts=(known.facts & {"grad", "loss", "cut"}) | {"doubtful"})
-            kept = known.facts & ({"mask", "cut"} if operator in _LOGICAL else {"grad", "loss", "cut", "doubtful"})
+            kept = known.facts & (
+                {"mask", "cut", "element"} if operator in _LOGICAL else {"grad", "loss", "cut", "doubtful", "element"}
+            )
             return known.but(places=with_rank(known.places, None), facts=kept)
         result = mix(
             run,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import libcst as cst
 
 from torchlint.placement.interpreter import Env, Interpreter, join_env
-from torchlint.placement.syntax import condition, descendants
+from torchlint.placement.syntax import condition, descendants, words
 from torchlint.placement.values import Kind, Value, guarded
 
 Condition = tuple[str, bool]
@@ -34,9 +34,13 @@ class Branch(NamedTuple):
 def condition_of(run: Interpreter, test: cst.BaseExpression) -> Condition | None:
     """A test as (text, truth), told apart from the same words once what they speak of was bound anew."""
     key = condition(test)
-    if key is None or not run.frame.versions:
-        return key
+    return None if key is None else (_versioned(run, key[0]), key[1])
+
+
+def _versioned(run: Interpreter, text: str) -> str:
     versions = run.frame.versions
+    if not versions:
+        return text
 
     def versioned(match: re.Match[str]) -> str:
         word = match[0]
@@ -46,7 +50,14 @@ def condition_of(run: Interpreter, test: cst.BaseExpression) -> Condition | None
             word = word.rpartition(".")[0]
         return match[0]
 
-    return _WORD.sub(versioned, key[0]), key[1]
+    return _WORD.sub(versioned, text)
+
+
+def choice_of(run: Interpreter, test: cst.BaseExpression, tests: frozenset[str]) -> Condition | None:
+    """A test of several that chooses a device, taken as one: `torch.cuda.is_available() and not args.cpu`."""
+    if type(test) is not cst.BooleanOperation or not world_of(tests, taken=True):
+        return None
+    return _versioned(run, words(test)), True
 
 
 def conjuncts(run: Interpreter, test: cst.BaseExpression) -> Iterator[Condition]:

@@ -41,6 +41,7 @@ from torchlint.placement.knowledge.apis import api_value
 from torchlint.placement.language.binding import bind
 from torchlint.placement.language.branches import (
     Branch,
+    choice_of,
     condition_of,
     conjuncts,
     drop_placeholders,
@@ -151,8 +152,8 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
         truth_test(run, clause.test, test)
         if ends_loop(clause):
             demand_compared(run, clause.test, current)
-        key = condition_of(run, clause.test)
         tests = tests_of(clause.test, test)
+        key = condition_of(run, clause.test) or choice_of(run, clause.test, tests)
         if first is None:
             first = (tests, key)
         taken, skipped = dict(current), dict(current)
