@@ -23,6 +23,7 @@ CODE = "DEV501"
         ("import torch", "torch.cuda.FloatTensor(3)"),
         ("from torch.cuda import LongTensor", "LongTensor(3)"),
         ("import torch", 'x.type("torch.cuda.FloatTensor")'),
+        ("import torch", "x.type(torch.cuda.FloatTensor)"),
         ("import torch", 'x.new_zeros(3, device="cuda")'),
         ("import torch", 'torch.Generator("cuda")'),
         ("import torch", 'torch.set_default_tensor_type("torch.cuda.FloatTensor")'),
@@ -298,3 +299,15 @@ def test_the_fix_keeps_the_other_arguments(before: str, after: str) -> None:
 def test_the_fix_does_not_define_a_device_by_itself(code: str, line: str) -> None:
     choice = '"cuda" if torch.cuda.is_available() else "cpu"'
     assert line + choice in fixed("import torch\n" + code + "\n", CODE)
+
+
+def test_a_tensor_type_that_the_program_chose_is_silent() -> None:
+    expect(
+        """
+        import torch
+        dtype = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor
+        def work(x):
+            return x.type(dtype)
+        """,
+        CODE,
+    )

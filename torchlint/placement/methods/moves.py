@@ -279,7 +279,8 @@ def _type_target(
         return None, name
     if name.startswith("torch.cuda.") and name.endswith("Tensor"):
         where = arguments.find("dtype", 0)
-        if where is not None and kind.kind is Kind.STRING:
+        spelled_out = where is not None and (dotted(where.node) or "").endswith("Tensor")
+        if where is not None and (kind.kind is Kind.STRING or spelled_out):
             emit_device_name(run, DeviceName(node, run.scene, "cuda", "tensor type", name))
         return (Alternative(place_named("cuda"), None, node),), name
     if name.startswith("torch.") and name.endswith("Tensor"):
