@@ -16,9 +16,9 @@ class MpsFloat64(Rule):
     """A float64 tensor is made on a device that may be MPS.
 
     What it does
-        Finds tensors that are created in, or converted to, float64 on MPS, or moved there as NumPy made them; also
-        on a device that is not known, where the file speaks of MPS and no test around asks for it. With
-        `--confidence possible` also where the file does not.
+        Finds tensors that are created in, or converted to, float64 on MPS, or moved there as NumPy made them, and
+        Modules that hold such; also on a device that is not known, where the file speaks of MPS and no test around
+        asks for it. With `--confidence possible` also where the file does not.
 
     Why it matters
         MPS has no float64: the operation raises TypeError.
@@ -68,7 +68,8 @@ class MpsFloat64(Rule):
 
     def on_move(self, move: Move) -> None:
         doubles = move.moves_device and move.dtype is None and "float64" in move.value.facts
-        if (doubles or move.dtype in _DOUBLE or move.api == "double") and move.value.is_tensor:
+        converts = move.dtype in _DOUBLE or move.api == "double"
+        if (doubles and move.value.is_module) or ((doubles or converts) and move.value.is_tensor):
             self._note(move, move.result)
 
     def _note(self, event: Event, value: Value) -> None:

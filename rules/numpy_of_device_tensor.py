@@ -68,7 +68,8 @@ class NumpyOfDeviceTensor(Rule):
             return
         sure = confidence_of(value.certainty)
         # Gradients are where the training is.
-        if (away.place.where is Where.OF_CALLER and "of grad" not in value.facts) or "assumed" in value.facts:
+        given = away.place.where is Where.OF_CALLER and "of grad" not in value.facts and not event.confirmed
+        if given or "assumed" in value.facts:
             sure = Confidence.POSSIBLE
         elif "mixed" in value.facts:
             sure = Confidence.POSSIBLE  # what made it raises already, and how that is mended decides where it is
@@ -80,7 +81,8 @@ class NumpyOfDeviceTensor(Rule):
             source = f"each of `{source}`"
         else:
             source = f"`{source}`"
-        message = f"{source} is {away.place.describe()}, and NumPy takes tensors from the CPU alone"
+        where = "on a device in the calls of this file" if event.confirmed else away.place.describe()
+        message = f"{source} is {where}, and NumPy takes tensors from the CPU alone"
         notes = [] if away.origin is None else [Note("origin", away.origin, f"it is put {away.place.describe()} here")]
         yield self.finding(event, message, confidence=sure, notes=notes, fix=self._fix(event, ".cpu()"))
 

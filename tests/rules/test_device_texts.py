@@ -164,3 +164,51 @@ def test_the_default_of_a_parameter_is_what_its_text_comes_to() -> None:
         """,
         "DEV117",
     )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.cuda.set_device('cuda')",
+        "torch.cuda.set_device(torch.device('cuda'))",
+        "torch.cuda.set_device(torch.device('cuda' if torch.cuda.is_available() else 'cpu'))",
+        "x.cuda(True)",
+        "x.to(torch.cuda.device(0))",
+        "torch.zeros(3, device=torch.cuda.device(1))",
+    ],
+)
+def test_what_is_no_device_or_has_no_index_is_reported(line: str) -> None:
+    expect(f"import torch\ndef work(x: torch.Tensor, device: torch.device):\n    {line}  # <-\n", "DEV117")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.cuda.set_device(device)",
+        "torch.cuda.set_device('cuda:1')",
+        "torch.cuda.set_device(0)",
+        "torch.cuda.set_device(torch.device('cuda', 1))",
+        "x.cuda(0, True)",
+        "x.cuda(non_blocking=True)",
+        "torch.cuda.synchronize('cuda')",
+        "x.to(torch.cuda.current_device())",
+    ],
+)
+def test_an_index_and_a_device_that_has_one_are_silent(line: str) -> None:
+    expect(f"import torch\ndef work(x: torch.Tensor, device: torch.device):\n    {line}\n", "DEV117")
+
+
+@pytest.mark.parametrize(
+    "given", ["device or torch.device('cpu')", "device if device is not None else torch.device('cpu')"]
+)
+def test_a_parameter_that_is_left_out_leaves_a_torch_device(given: str) -> None:
+    code = """
+        import torch
+        class Net:
+            def __init__(self, device{default}):
+                self.device = {given}
+            def config(self):
+                return self.device == "cpu"{mark}
+        """
+    expect(code.format(default="=None", given=given, mark="  # <-"), "DEV108")
+    expect(code.format(default="", given=given, mark=""), "DEV108")

@@ -44,3 +44,24 @@ def test_float64_of_numpy_that_goes_to_mps_is_reported(line: str) -> None:
 )
 def test_what_is_no_float64_or_goes_elsewhere_is_silent(line: str) -> None:
     expect(f"{HEAD}    return {line}\n", "DEV504")
+
+
+MODULE = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 3){cast}
+    def forward(self, x):
+        return self.body(x)
+def work():
+    return Net(){more}.to("mps"){mark}
+"""
+
+
+@pytest.mark.parametrize(
+    "cast, more, marked", [(".double()", "", True), ("", "", False), (".double()", ".float()", False)]
+)
+def test_a_module_that_holds_float64_is_reported_where_it_goes_to_mps(cast: str, more: str, marked: bool) -> None:
+    expect(MODULE.format(cast=cast, more=more, mark="  # <-" if marked else ""), "DEV504")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement.events import DeviceName, Operand
+from torchlint.placement.events import DeviceName, DeviceText, Operand
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.syntax import descendants, dotted, integer, string, words
 from torchlint.placement.values import (
@@ -41,6 +41,8 @@ def device_places(
     value = operand.value
     if "refused" in value.facts and value.ref in run.texts:
         run.emit(run.texts[value.ref])
+    if value.kind is Kind.CONTEXT and value.name is None and value.places:
+        run.emit(DeviceText(operand.node, run.scene, "", what="context"))
     if value.kind is Kind.STRING and value.name:
         return (named_place(value.name, node),)
     if value.kind is Kind.DEVICE and value.places:

@@ -218,14 +218,16 @@ class DeviceName(Event):
 
 @dataclass(slots=True)
 class DeviceText(Event):
-    """A text that torch takes for no device is used as one.
+    """A text, or something else, that torch takes for no device is used as one.
 
     text: what it comes to. name: the option or parameter whose default it takes that from, and default: that.
+    what: of what is no text: a device with `no index` where one is wanted, a `context` manager, a `bool`.
     """
 
     text: str
     name: str = ""
     default: cst.CSTNode | None = None
+    what: str = ""
 
 
 @dataclass(slots=True)

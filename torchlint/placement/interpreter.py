@@ -206,6 +206,8 @@ class Interpreter:
         self.default_devices: list[Value] = []
         #: Options of the command line that the file declares; None until something asks.
         self.options: dict[str, Option] | None = None
+        #: Buffers whose names are computed: the class, the expression for the name, what is registered.
+        self.computed_buffers: list[tuple[Class, cst.CSTNode, Value]] = []
         #: What first starts CUDA up in each scope, by the id of its function, 0 for the module.
         self.started: dict[int, Start] = {}
         #: The names of the attributes that the file assigns, of objects other than `self`; None until something asks.

@@ -15,7 +15,7 @@ from torchlint.placement.hazards.generators import is_accelerator
 from torchlint.placement.hazards.loads import is_written_before
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.scene import Scene
-from torchlint.placement.values import Kind, Value, Where
+from torchlint.placement.values import Certainty, Kind, Value, Where
 
 #: Roles of functions that others than the file's own code call.
 _CALLED_FROM_OUTSIDE = frozenset(["forward", "step", "loss"])
@@ -33,6 +33,7 @@ def settle(run: Interpreter) -> Iterator[Event]:
         (id(event.scene.function), event.away.place)
         for event in (run.events.values() if HostOnly in run.kinds else ())
         if isinstance(event, HostOnly) and event.away is not None and event.away.place.where is Where.OF_CALLER
+        and "handed" not in event.operand.value.facts
     }
     sent = {
         p.place
@@ -72,8 +73,13 @@ def settle(run: Interpreter) -> Iterator[Event]:
             event.follows = programs.set_default_device
         elif isinstance(event, HostOnly) and event.away is not None and event.away.place.where is Where.OF_CALLER:
             function = functions.get(id(event.scene.function))
-            if function is not None:
-                event.confirmed = _lengths_passed(function, event.away.place.name)
+            name = event.away.place.name
+            if event.api.startswith("numpy"):
+                event.confirmed = function is not None and _all_away(functions, function, name)
+                if "handed" in event.operand.value.facts and not event.confirmed:
+                    continue
+            elif function is not None:
+                event.confirmed = _lengths_passed(function, name)
         elif isinstance(event, Sync) and id(event.scene.function) in helpers and _is_a_read(event):
             event.scene = event.scene._replace(stepwise=True)
         elif isinstance(event, Sync) and id(event.scene.function) in seldom:
@@ -208,6 +214,36 @@ def _lengths_passed(function: Function, name: str) -> bool:
         and (_where(v) == "away" or (v.kind is Kind.TENSOR and _is_computed(v)))
         for v in found
     )
+
+
+def _all_away(functions: dict[int, Function], function: Function, name: str, depth: int = 0) -> bool:
+    """Whether every call within the file passes a tensor that is on a device, or an argument of which that is true."""
+    found = [call.get(name) for call in function.calls]
+    callers = [functions.get(id(scene.function)) for scene in function.called_from]
+    return bool(found) and all(
+        v is not None and (_is_put_away(v) or (depth < _DEEPEST and _comes_from_away(functions, callers, v, depth)))
+        for v in found
+    )
+
+
+#: How many helpers deep an argument is followed.
+_DEEPEST = 3
+
+
+def _is_put_away(value: Value) -> bool:
+    sure = value.certainty is not Certainty.GUESSED and not value.facts & {"assumed", "perhaps", "doubtful"}
+    if value.kind is Kind.TENSOR:
+        return sure and _where(value) == "away"
+    return sure and value.kind is Kind.UNKNOWN and bool(value.places) and all(p.place.is_named for p in value.places)
+
+
+def _comes_from_away(
+    functions: dict[int, Function], callers: list[Function | None], value: Value, depth: int
+) -> bool:
+    """Whether a value is an argument of a caller, which all of its calls pass from a device."""
+    like = [fact[5:] for fact in value.facts if fact.startswith("like:")]
+    known = [c for c in callers if c is not None and like and like[0] in c.parameters]
+    return bool(known) and all(_all_away(functions, c, like[0], depth + 1) for c in known)
 
 
 def _is_computed(value: Value) -> bool:

@@ -16,6 +16,7 @@ from torchlint.placement.values import (
     DISTRIBUTION,
     ELSEWHERE,
     HOST,
+    NO_FACTS,
     UNKNOWN,
     Alternative,
     Certainty,
@@ -497,7 +498,16 @@ def instantiate(run: Interpreter, cls: Class, node: cst.Call, bound: dict[str, V
     start_analysis(cls)
     if _places_itself(cls) or not holds_state(cls) or _is_given_state(cls):
         places = ()
-    return Value(Kind.MODULE, places, ref=cls)
+    return Value(Kind.MODULE, places, ref=cls, facts=_DOUBLE if _holds_doubles(cls) else NO_FACTS)
+
+
+_DOUBLE = frozenset({"float64"})
+
+
+def _holds_doubles(cls: Class) -> bool:
+    """Whether a Module registers parameters or buffers of float64, by itself or in its parts."""
+    held = [known.attributes.get(name) for known in cls.lineage() for name in known.registered]
+    return any(v is not None and "float64" in v.facts for v in held)
 
 
 def holds_state(cls: Class, depth: int = 0) -> bool:

@@ -109,6 +109,13 @@ def _is_tensor(value: Value) -> bool:
     return value.kind is Kind.TENSOR and value.certainty is not Certainty.GUESSED
 
 
+def is_left_out(run: Interpreter, node: cst.CSTNode, value: Value) -> bool:
+    """Whether an expression is a parameter that is None where the caller leaves it out."""
+    function, name = run.frame.function, dotted(node) or ""
+    default = function.defaults.get(name) if function is not None else None
+    return default is not None and default.kind is Kind.NONE and value is run.frame.parameters.get(name)
+
+
 def note_text_method(run: Interpreter, node: cst.Call, name: str, device: Value) -> None:
     """A device is asked for what texts have: a torch.device has no such method."""
     if name not in _OF_TEXT or not isinstance(node.func, cst.Attribute):

@@ -13,6 +13,7 @@ from torchlint.placement.definitions.functions import summarise
 from torchlint.placement.definitions.records import Class
 from torchlint.placement.events import Clock, Operand
 from torchlint.placement.evidence.flags import as_flag
+from torchlint.placement.hazards.buffers import computed_buffer
 from torchlint.placement.hazards.startup import emit_variable, note_variable
 from torchlint.placement.hazards.syncs import (
     demand,
@@ -135,7 +136,7 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
         text = string(given[1].node)
         if text is not None and first.kind is Kind.API:
             return Value(Kind.API, name=f"{first.name}.{text}")
-        return as_flag(UNKNOWN, text or "")
+        return computed_buffer(run, first, given[1].node) or as_flag(UNKNOWN, text or "")
     if (
         name == "setattr"
         and len(given) == 3
@@ -280,6 +281,8 @@ def _host_library(run: Interpreter, root: str, name: str, arguments: Arguments) 
             if given is not None and given.places and all(p.place.is_named for p in given.places):
                 role = "elements" if operand.value.kind is Kind.SEQUENCE else operand.role
                 emit_host_only(run, operand.node, f"numpy by {name}", replace(operand, value=given, role=role))
+            else:
+                _note_handed(run, operand, f"numpy by {name}")
     return ARRAY if root in ("cv2", "sklearn") else UNKNOWN
 
 
@@ -309,6 +312,8 @@ def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Ar
             # On an accelerator it makes NumPy raise: nothing here waits for one.
             role = "elements" if operand.value.kind is Kind.SEQUENCE else operand.role
             emit_host_only(run, operand.node, f"numpy.{rest}", replace(operand, value=given, role=role))
+        elif given is None and last not in _DELEGATED:
+            _note_handed(run, operand, f"numpy.{rest}")
         if isinstance(operand.node, cst.BaseExpression):
             read_pending(run, operand.node, f"numpy.{rest}", operand.value)
     if last in _NUMPY_NUMBERS and "axis" not in arguments.named and len(arguments.positional) < 2:
@@ -340,6 +345,14 @@ _FOLLOWING = frozenset(["asarray", "array", "ascontiguousarray", "copy", "reshap
 _DTYPE_AT = {"eye": 3, "linspace": 5, "logspace": 5, "random.rand": 99, "random.randn": 99, "random.uniform": 99,
              "random.normal": 99, "random.random": 99, "random.standard_normal": 99, "squeeze": 99, "expand_dims": 99,
              "copy": 99, "ascontiguousarray": 1, "random.random_sample": 99}  # fmt: skip
+
+
+def _note_handed(run: Interpreter, operand: Operand, api: str) -> None:
+    """A parameter of unknown kind goes to NumPy as it came: the callers know whether it is a tensor, and where."""
+    value, name = operand.value, dotted(operand.node)
+    if value.kind is Kind.UNKNOWN and name is not None and value is run.frame.parameters.get(name):
+        facts = value.facts | {"handed"}
+        emit_host_only(run, operand.node, api, replace(operand, value=value.but(kind=Kind.TENSOR, facts=facts)))
 
 
 def _for_numpy(value: Value) -> Value | None:

@@ -13,6 +13,7 @@ from torchlint.placement.evidence.kinds import has_shape
 from torchlint.placement.hazards.comparisons import (
     are_never_equal,
     compare_devices,
+    is_left_out,
     mark_compared,
     note_no_index,
     note_uncalled,
@@ -292,6 +293,7 @@ def _is_cpu(value: Value) -> bool:
 @expression(cst.BooleanOperation)
 def boolean(run: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
     left = run.evaluate(node.left, env)
+    omitted = is_left_out(run, node.left, left)
     scene = run.scene
     is_and = type(node.operator) is cst.And
     left_tests = tests_of(node.left, left)
@@ -314,6 +316,8 @@ def boolean(run: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
     if Kind.DEVICE in (left.kind, right.kind) and not is_and:
         # `device or self.device`: a device whatever the caller gave, None included.
         chosen = left if left.kind is Kind.DEVICE else right
+        if omitted:
+            chosen = chosen.but(facts=chosen.facts | right.facts & {"torch.device"})
         return chosen.at((Alternative(Place(Where.NAMED, words(node)), None, node),))
     if left.kind is right.kind and left.kind in (Kind.DEVICE, Kind.STRING):
         return join(left, right)

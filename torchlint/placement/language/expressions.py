@@ -9,7 +9,7 @@ from torchlint.placement.devices import TYPE_OF_TENSOR, is_type_of_tensor, is_ve
 from torchlint.placement.events import DeviceName, GradUse
 from torchlint.placement.evidence.choices import may_be_of_others
 from torchlint.placement.evidence.flags import as_flag, speaks_of_accelerators
-from torchlint.placement.hazards.comparisons import device_of, facts_of_texts, part_of_device
+from torchlint.placement.hazards.comparisons import device_of, facts_of_texts, is_left_out, part_of_device
 from torchlint.placement.hazards.wrappers import BEHIND, note_behind
 from torchlint.placement.interpreter import Env, Interpreter, expression, negated
 from torchlint.placement.knowledge.apis import api_value
@@ -233,6 +233,8 @@ def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Valu
     name = words(node) if "…" not in words(node) else "device"
     places = (Alternative(Place(Where.NAMED, name, _only_accelerator(yes, no)), None, node),)
     facts = yes.facts & no.facts & {"torch.device"} if yes.kind is no.kind else frozenset()
+    if is_left_out(run, node.body, yes) or is_left_out(run, node.orelse, no):
+        facts |= (yes.facts | no.facts) & {"torch.device"}
     if len(texts) == 2 and "cpu" in families and is_type_of_tensor(node, vendor):
         facts |= {TYPE_OF_TENSOR}
     refused = next((v for v in (yes, no) if "refused" in v.facts), None)

@@ -12,6 +12,7 @@ from torchlint.placement.events import (
     Scaler,
     Step,
 )
+from torchlint.placement.hazards.buffers import note_computed_buffer
 from torchlint.placement.hazards.syncs import emit_sync
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import dotted, string
@@ -78,6 +79,8 @@ def module_method(
         )
         if isinstance(owner, Class) and text is not None:
             register(run, owner, text, stored, "buffer" if name.endswith("buffer") else "parameter", node)
+        elif isinstance(owner, Class) and name.endswith("buffer"):
+            note_computed_buffer(run, owner, arguments.positional[0].node, given)
         return UNKNOWN
     if name in ("add_module", "register_module") and isinstance(owner, Class) and arguments.positional:
         text = string(arguments.positional[0].node)

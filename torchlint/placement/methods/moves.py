@@ -8,6 +8,7 @@ from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.devices import accelerator_number, device_places, emit_device_name, name_device
 from torchlint.placement.events import (
     DeviceName,
+    DeviceText,
     Move,
     Operand,
     Use,
@@ -60,6 +61,8 @@ def name_devices(run: Interpreter, node: cst.Call, name: str, receiver: Value, a
     """Note the devices that a move names, whatever it moves."""
     if name == "cuda":
         index = arguments.find("device", 0)
+        if index is not None and words(index.node) in ("True", "False"):
+            run.emit(DeviceText(index.node, run.scene, "", what="bool"))
         chosen = index is not None and index.value.name is None and integer(index.node) is None
         emit_device_name(run, DeviceName(node, run.scene, "cuda", "cuda()", "cuda", receiver, chosen=chosen))
     for operand in arguments.all():
@@ -93,7 +96,7 @@ def move(
     places = value.places if target is None else with_rank(target, rank)
     facts = value.facts - {"pending", "pinned"}
     if dtype is not None:
-        facts -= {"float64"}
+        facts = facts | {"float64"} if dtype in ("float64", "double") else facts - {"float64"}
     if value.kind is Kind.MODULE:
         facts -= {"assumed"} if target is not None else set()
     else:
@@ -224,6 +227,8 @@ def target_of(
     """Where a move goes (None: it stays), and the dtype it sets."""
     if name == "cuda":
         index = arguments.find("device", 0)
+        if index is not None and words(index.node) in ("True", "False"):
+            run.emit(DeviceText(index.node, run.scene, "", what="bool"))
         which = "cuda" if index is None or index.value.kind is Kind.NONE else _device_of_cuda(index)
         return (Alternative(Place(Where.NAMED, "cuda", which), None, node),), None
     if name == "cpu":

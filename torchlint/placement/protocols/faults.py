@@ -130,7 +130,10 @@ class Ledger:
         return start not in self.unscaled_well | self.spared and not self._guarded_apart(end, start)
 
     def _never_scaled(self, claim: Claim) -> bool:
-        return not self.scales and claim.start.node not in self.spared
+        """Beside a loss that is scaled: where no test stands around the backward that isn't around the step, too."""
+        if claim.start.node in self.spared:
+            return False
+        return not self.scales or self.guards.get(claim.start.node, ()) == self.guards.get(claim.end.node, ())
 
     def _half_unscaled(self, claim: Claim) -> bool:
         return claim.start.node not in self.half_scaled and claim.end.node not in self.spared

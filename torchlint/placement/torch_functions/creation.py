@@ -213,7 +213,7 @@ def _parameter(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
     facts = frozenset({"parameter", "leaf", "grad"})
     if data is None:
         return tensor((Alternative(HOST, 1, node),), Certainty.KNOWN, facts)
-    return Value(Kind.TENSOR, data.places, Certainty.KNOWN, facts=facts)
+    return Value(Kind.TENSOR, data.places, Certainty.KNOWN, facts=facts | data.facts & {"float64"})
 
 
 @api(

@@ -17,6 +17,7 @@ from torchlint.placement.events import (
     Clock,
     Demand,
     DeviceName,
+    DeviceText,
     Operand,
 )
 from torchlint.placement.hazards.comparisons import facts_of_texts, sort_of_device
@@ -196,17 +197,22 @@ def vendor_call(run: Interpreter, name: str, node: cst.Call, arguments: Argument
         emit_device_name(run, DeviceName(node, run.scene, family, "api", name, raises=True, chosen=chosen))
     last = name.rsplit(".", 1)[-1]
     if last in ("set_device", "device") and arguments.positional:
-        _note_index(run, arguments.positional[0])
+        _note_index(run, name, arguments.positional[0])
     if last in ("current_device", "device"):
         place = Alternative(Place(Where.NAMED, words(node) if "…" not in words(node) else family), None, node)
         return Value(Kind.DEVICE if last == "current_device" else Kind.CONTEXT, (place,))
     return UNKNOWN
 
 
-def _note_index(run: Interpreter, given: Operand) -> None:
-    """`set_device` takes a number, a torch.device or the text of one: "0" is none of them."""
+def _note_index(run: Interpreter, name: str, given: Operand) -> None:
+    """`set_device` takes a number, or a torch.device with an index or its text (torch/_utils.py: `_get_device_index`,
+    which `torch.cuda.device` calls with `optional=True`)."""
     if isinstance(given.node, cst.BaseExpression):
         note_device_text(run, given.node, given.value, {})
+    text = given.value.name if given.value.kind is Kind.STRING else None
+    bare = "no index" in given.value.facts or (text is not None and text in VENDORS)
+    if bare and name.endswith(".set_device") and not any(".index" in c for c, _ in run.scene.conditions):
+        run.emit(DeviceText(given.node, run.scene, text or "", what="no index"))
 
 
 @api(
