@@ -128,3 +128,27 @@ def test_a_shape_is_on_the_host(shape: str, marked: str) -> None:
         """,
         "DEV303",
     )
+
+
+@pytest.mark.parametrize(
+    ("later", "mark"),
+    [
+        ('batch["image"].to(device)', ""),
+        ('batch["longer"].to(device)', ""),
+        ('batch["image"].to(self.weight.dtype)', "  # <-"),
+        ('batch["image"]', "  # <-"),
+    ],
+)
+def test_a_part_of_what_is_still_to_be_sent_is_read_on_the_host(later: str, mark: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        class Encoder(nn.Module):
+            def forward(self, batch: torch.Tensor, device=None):
+                if batch["longer"].sum() == 0:{mark}
+                    self.short = True
+                return self.layers({later})
+        """,
+        "DEV303",
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from functools import cached_property
 
 import libcst as cst
@@ -15,7 +15,7 @@ from torchlint.placement.hazards.generators import is_accelerator
 from torchlint.placement.hazards.loads import is_written_before
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.scene import Scene
-from torchlint.placement.values import Certainty, Kind, Value, Where
+from torchlint.placement.values import Certainty, Kind, Place, Value, Where
 
 #: Roles of functions that others than the file's own code call.
 _CALLED_FROM_OUTSIDE = frozenset(["forward", "step", "loss"])
@@ -42,7 +42,10 @@ def settle(run: Interpreter) -> Iterator[Event]:
         for p in event.target
     }
     programs = _Programs(run)
+    arriving = set(_arriving(run)) if Sync in run.kinds else set()
     for event in run.events.values():
+        if isinstance(event, Sync) and event.value is not None and _is_to_arrive(event, arriving):
+            event.value = event.value.but(certainty=Certainty.GUESSED)
         if isinstance(event, Mix | Return) and not event.scene.host_only and programs.stay_on_host:
             event.scene = event.scene._replace(host_only=True)
         if isinstance(event, Leftover) and event.batch and event.other[1].place not in sent:
@@ -159,6 +162,21 @@ def _is_rare(run: Interpreter, scene: Scene) -> bool:
     if run.project is None or scene.role not in ("forward", "loss") or not isinstance(scene.owner, Class):
         return False
     return bool(run.project.how_often(scene.owner.name, run.path))
+
+
+def _arriving(run: Interpreter) -> Iterator[tuple[int, Place]]:
+    """What each function itself sends to a device that it names, of what its callers give: it comes from the host."""
+    for event in run.events.values():
+        if isinstance(event, Move) and event.moves_device and all(p.place.is_named for p in event.target):
+            for alternative in event.value.places:
+                if alternative.place.where is Where.OF_CALLER:
+                    yield id(event.scene.function), alternative.place
+
+
+def _is_to_arrive(sync: Sync, arriving: Set[tuple[int, Place]]) -> bool:
+    """Whether what is read has not been sent yet, or only other parts of it are."""
+    places = sync.value.places if sync.value is not None else ()
+    return bool(places) and all((id(sync.scene.function), p.place) in arriving for p in places)
 
 
 def _moved_at_once(run: Interpreter) -> Iterator[cst.CSTNode]:
