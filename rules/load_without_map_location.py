@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torchlint.findings import Confidence, Safety, Severity
-from torchlint.placement.events import Build, Demand, Load, Move, Save, Wrap
+from torchlint.placement.events import Backward, Build, Demand, DeviceName, Load, Move, Save, Step, Wrap
 from torchlint.rule import NodeEdit, NodeFix, Probe, Report, Rule, RuleContext
 
 
@@ -15,7 +15,8 @@ class LoadWithoutMapLocation(Rule):
 
     What it does
         Finds `torch.load` (and the helpers of `torch.hub` around it) without `map_location`. Silent where a scheduler
-        or a GradScaler takes what is read: their state is numbers.
+        or a GradScaler takes what is read: their state is numbers. Possible only where the run wrote the file itself,
+        or what writes it brings its tensors to the CPU.
 
     Why it matters
         Tensors go back to the device that they were saved from: reading fails where there is none, and fills the
@@ -56,11 +57,24 @@ class LoadWithoutMapLocation(Rule):
         self._unmapped: list[Load] = []
         self._brings_to_host: set[object] = set()
         self._offloads = False
-        self._needs_cuda = self._has_ranks = False
+        self._needs_cuda = self._has_ranks = self._prepares = False
+        self._named: list[DeviceName] = []
+        #: The classes that train.
+        self._training: set[object] = set()
 
     def on_move(self, move: Move) -> None:
         if move.target and all(p.place.is_host for p in move.target):
             self._brings_to_host.add(move.scene.function)
+
+    def on_device_name(self, named: DeviceName) -> None:
+        self._named.append(named)
+
+    def on_backward(self, backward: Backward) -> None:
+        self._training.add(backward.scene.owner)
+        self._prepares |= bool(backward.owner)
+
+    def on_step(self, step: Step) -> None:
+        self._training.add(step.scene.owner)
 
     def on_build(self, build: Build) -> None:
         self._offloads |= build.what == "offloaded state"
@@ -105,10 +119,31 @@ class LoadWithoutMapLocation(Rule):
             known |= load.trained and not self._has_ranks
             # Nothing beside it speaks of a device, so the tensors never left the CPU.
             known |= load.of_host
+            # The run itself wrote what it reads, or an object in it that keeps its best state; of many processes, one
+            # wrote for all.
+            known |= load.of_run and not self._has_ranks and not self._prepares
+            known |= any(self._keeps(save, load) for save in self._saved)
+            known |= self._is_for_cuda(load)
             # Counts of steps and seeds were on no device.
             known |= any(save.counts and _share_name(save, load) for save in self._saved)
             sure = Confidence.POSSIBLE if known else _confidence(load)
             yield self.finding(load, message, confidence=sure, fix=fix)
+
+    def _keeps(self, save: Save, load: Load) -> bool:
+        """Whether an object that does not train keeps a file: it reads what it wrote, if nothing asks for it first."""
+        owner = load.scene.owner
+        if owner is None or owner is not save.scene.owner or owner in self._training:
+            return False
+        asked = any("exist" in condition for condition, _ in load.scene.conditions)
+        return load.what == save.what and load.what.startswith("self.") and not asked
+
+    def _is_for_cuda(self, load: Load) -> bool:
+        """Whether the file saves, and the function that reads goes to the first CUDA device, whatever there is."""
+        beside = [named for named in self._named if named.scene.function is load.scene.function]
+        asks = any(named.guarded or named.chosen or named.what == "choice" for named in beside)
+        if asks or self._has_ranks or not self._saved:
+            return False
+        return any(_is_fixed(named) and named.scene.conditions <= load.scene.conditions for named in beside)
 
     def _is_from_host(self, save: Save) -> bool:
         """Whether what is saved lives on the host, or the function that saves brings something there."""
@@ -117,6 +152,10 @@ class LoadWithoutMapLocation(Rule):
 
 def _is_of(save: Save, load: Load) -> bool:
     return (save.scene.function, save.what) == (load.scene.function, load.what)
+
+
+def _is_fixed(named: DeviceName) -> bool:
+    return named.device == "cuda" and (named.what == "cuda()" or named.literal in ("cuda", "cuda:0"))
 
 
 def _share_name(save: Save, load: Load) -> bool:

@@ -265,9 +265,10 @@ class Load(Event):
     mapped: whether map_location is given. what: what is read, as far as words go (the path's expression).
     into: what the result is bound to or passed to, in words. at_hand: an expression for a device that the code has.
     numbers: what is read holds no tensors. shipped: it is a file of a fixed name beside the source.
-    published: it is read from an address that the code gives. of_host: what saves in the same folder, and all else
-    there, never speaks of a device. written: the run itself writes it before.
-    trained: it is read once a loop that trains has ended.
+    published: it is read from an address that the code gives, or bears the name of what stands under one. of_host:
+    what saves in the same folder, and all else there, never speaks of a device; or what saves in the project brings it
+    to the CPU first. of_run: the same run trained what it holds, or wrote it, before. texts: what of the path is
+    spelled out. written: the run itself writes it before. trained: it is read once a loop that trains has ended.
     """
 
     api: str
@@ -281,6 +282,8 @@ class Load(Event):
     of_host: bool = False
     written: bool = False
     trained: bool = False
+    of_run: bool = False
+    texts: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -288,11 +291,13 @@ class Save(Event):
     """Something is written by `torch.save`. what: where to, as far as words go.
 
     counts: it is the state of an object that keeps count of a run: no Module, no optimizer, nothing that may hold one.
+    texts: what of the path is spelled out.
     """
 
     value: Value
     what: str = ""
     counts: bool = False
+    texts: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)

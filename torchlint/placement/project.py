@@ -18,6 +18,7 @@ from torchlint.placement.allowance import Allowance
 from torchlint.placement.callers import Texts, has_default_device, how_often, root_of
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge.apis import api_value
+from torchlint.placement.savers import Savers
 from torchlint.placement.values import Kind, Value
 
 #: Larger files are data or generated; what they define stays unknown.
@@ -57,6 +58,8 @@ class Project:
         self._tops: dict[str, str | None] = {}
         self._texts: dict[str, Texts] = {}
         self._often: dict[tuple[str, str], str] = {}
+        #: What saves in each project.
+        self._savers: dict[str, Savers] = {}
         #: How many summaries of imported functions are being computed, one within the other.
         self.nesting = 0
 
@@ -96,32 +99,42 @@ class Project:
 
     def how_often(self, name: str, path: str) -> str:
         """How often the project runs what a class of the file at `path` computes: see `callers.how_often`."""
-        folder = os.path.dirname(os.path.abspath(path))
-        if folder not in self._tops:
-            self._tops[folder] = root_of(path)
-        root = self._tops[folder]
-        if root is None:
+        texts = self._texts_around(path)
+        if texts is None:
             return ""
-        self._uses.setdefault(path, set()).add(root)
         key = os.path.realpath(path), name
         if key not in self._often:
-            if root not in self._texts:
-                self._texts[root] = Texts(root)
-            self._often[key] = how_often(self._texts[root], path, name)
+            self._often[key] = how_often(texts, path, name)
         return self._often[key]
 
     def has_default_device(self, path: str) -> bool:
         """Whether programs of the project run the code of the file at `path` on a default device that they set."""
+        texts = self._texts_around(path)
+        if texts is None:
+            return False
+        return has_default_device(texts, path)
+
+    def saves_from_host(self, path: str, reader: str) -> bool:
+        """Whether what saves checkpoints brings them to the CPU first: see `Savers.save_from_host`."""
+        texts = self._texts_around(path)
+        if texts is None:
+            return Savers([(os.path.realpath(path), Path(path).read_bytes())]).save_from_host(path, reader)
+        if texts.root not in self._savers:
+            self._savers[texts.root] = Savers(texts.naming("save"))
+        return self._savers[texts.root].save_from_host(path, reader)
+
+    def _texts_around(self, path: str) -> Texts | None:
+        """The files of the project that a file is part of, which all that is said of it rests on; None without one."""
         folder = os.path.dirname(os.path.abspath(path))
         if folder not in self._tops:
             self._tops[folder] = root_of(path)
         root = self._tops[folder]
         if root is None:
-            return False
+            return None
         self._uses.setdefault(path, set()).add(root)
         if root not in self._texts:
             self._texts[root] = Texts(root)
-        return has_default_device(self._texts[root], path)
+        return self._texts[root]
 
     def beside(self, path: str) -> list[bytes]:
         """What the modules of a file's folder hold, its own among them; nothing where they are too many."""

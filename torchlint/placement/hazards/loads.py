@@ -12,7 +12,7 @@ import libcst as cst
 from torchlint.placement.definitions.records import Class, Function
 from torchlint.placement.events import Load, Save
 from torchlint.placement.interpreter import Interpreter
-from torchlint.placement.syntax import descendants, dotted, words
+from torchlint.placement.syntax import children, descendants, dotted, string, words
 from torchlint.placement.values import Certainty, Kind, Value
 
 #: What a scheduler of the learning rate and a GradScaler keep are numbers (torch/optim/lr_scheduler.py,
@@ -139,6 +139,44 @@ def _binds(node: cst.CSTNode, name: str) -> TypeGuard[cst.Assign]:
 _DEEPEST = 4
 
 
+def texts_of(run: Interpreter, path: cst.CSTNode, depth: int = 2) -> frozenset[str]:
+    """What of a path is spelled out, in what its names are bound to as well: words of some length, and no keys."""
+    if type(path) is cst.Subscript:
+        return frozenset()
+    text = string(path) if isinstance(path, cst.BaseExpression) else None
+    if type(path) is cst.FormattedStringText:
+        text = path.value
+    if text is not None:
+        return frozenset([text]) if len(text) > len("/.pth") else frozenset()
+    bound = _values_of(run, path.value) if type(path) is cst.Name and depth else []
+    found = [texts_of(run, value, depth - 1) for value in bound]
+    return frozenset[str]().union(*found, *(texts_of(run, child, depth) for child in children(path)))
+
+
+def _values_of(run: Interpreter, name: str) -> list[cst.BaseExpression]:
+    """All that a name is bound to in the function, or else in the module."""
+    function = run.frame.function
+    for scope in (function.node.body if function is not None else None, run.module):
+        found = _bindings(run, scope).get(name, []) if scope is not None else []
+        if found or name in run.frame.parameters:
+            return found
+    return []
+
+
+def is_downloaded(run: Interpreter, texts: frozenset[str]) -> bool:
+    """Whether a file has the name that an address in the code ends in."""
+    names = {text.rpartition("/")[2] for text in texts} - {""}
+    addresses = (string(n) or "" for n in descendants(run.module) if type(n) is cst.SimpleString) if names else ()
+    return any("://" in address and address.rpartition("/")[2] in names for address in addresses)
+
+
+def is_saved_from_host(run: Interpreter) -> bool:
+    """Whether what saves files in the project brings it to the CPU first, as a rule."""
+    function = run.scene.function
+    reader = function.name.value if function is not None else ""
+    return run.project is not None and os.path.isfile(run.path) and run.project.saves_from_host(run.path, reader)
+
+
 #: What speaks of devices, or of what moves models by itself.
 _OF_DEVICES = re.compile(
     rb"cuda|device|gpu|\.to\(|accelerat|lightning|deepspeed|distributed|\bmps\b|\bxpu\b|Trainer|from_pretrained",
@@ -146,12 +184,16 @@ _OF_DEVICES = re.compile(
 )
 
 
+#: What saves; `th` is what torch is called by custom where it is not called so.
+_SAVING = re.compile(rb"\b(?:torch|th)\.save\(")
+
+
 def is_saved_on_host(run: Interpreter) -> bool:
     """Whether a file of the folder saves what it trains, and none of them speaks of a device."""
     if run.project is None or not os.path.isfile(run.path) or not run.path.endswith(".py"):
         return False
     texts = run.project.beside(run.path)
-    trains = any(b"torch.save(" in text and b".backward(" in text for text in texts)
+    trains = any(_SAVING.search(text) and b".backward(" in text for text in texts)
     return trains and not any(map(_OF_DEVICES.search, texts))
 
 

@@ -22,10 +22,13 @@ from torchlint.placement.events import (
 from torchlint.placement.hazards.generators import note_sampling
 from torchlint.placement.hazards.loads import (
     is_count_of_run,
+    is_downloaded,
     is_published,
+    is_saved_from_host,
     is_saved_on_host,
     is_shipped,
     path_of,
+    texts_of,
 )
 from torchlint.placement.hazards.syncs import demand_host
 from torchlint.placement.interpreter import Env, Interpreter
@@ -58,15 +61,13 @@ def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     path = arguments.find("f", 0) or arguments.find("url", 0)
     what = path_of(path.node) if path is not None else ""
     shipped = path is not None and is_shipped(run, path.node)
-    published = not known and path is not None and is_published(run, path.node)
-    at_hand = device_at_hand(run)
-    of_host = not known and name == "torch.load" and is_saved_on_host(run)
-    run.emit(
-        Load(
-            node, run.scene, name, known, what, at_hand, shipped=shipped, published=published, of_host=of_host,
-            trained=run.frame.trained,
-        )
-    )  # fmt: skip
+    texts = texts_of(run, path.node) if path is not None and not known else frozenset()
+    event = Load(node, run.scene, name, known, what, device_at_hand(run), shipped=shipped, texts=texts)
+    event.trained = run.frame.trained
+    if not known and path is not None:
+        event.published = is_published(run, path.node) or is_downloaded(run, texts)
+        event.of_host = name == "torch.load" and (is_saved_on_host(run) or is_saved_from_host(run))
+    run.emit(event)
     if mapped is not None:
         name_device(run, mapped.node, mapped.value, "literal", name)
         places = device_places(run, mapped, node)
@@ -148,7 +149,8 @@ def _save(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     saved = arguments.value("obj", 0) or UNKNOWN
     given = arguments.find("obj", 0)
     counts = given is not None and is_count_of_run(run, given.node)
-    run.emit(Save(node, run.scene, saved, path_of(path.node) if path is not None else "", counts))
+    what, texts = (path_of(path.node), texts_of(run, path.node)) if path is not None else ("", frozenset())
+    run.emit(Save(node, run.scene, saved, what, counts, texts))
     for value in (saved, saved.element or UNKNOWN, *(saved.keys or {}).values()):
         read_pending(run, node, "torch.save", value)
     run.timeline.waits()
