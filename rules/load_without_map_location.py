@@ -115,13 +115,11 @@ class LoadWithoutMapLocation(Rule):
             known = from_cpu or (load.shipped and not self._saved)
             # What can't run without CUDA finds the device that it saved from itself, unless it has one a process.
             known |= self._needs_cuda and bool(self._saved) and not self._has_ranks
-            # The best of what was trained just before, most likely.
-            known |= load.trained and not self._has_ranks
             # Nothing beside it speaks of a device, so the tensors never left the CPU.
             known |= load.of_host
             # The run itself wrote what it reads, or an object in it that keeps its best state; of many processes, one
             # wrote for all.
-            known |= load.of_run and not self._has_ranks and not self._prepares
+            known |= (load.of_run or load.trained) and not self._has_ranks and not self._prepares
             known |= any(self._keeps(save, load) for save in self._saved)
             known |= self._is_for_cuda(load)
             # Counts of steps and seeds were on no device.

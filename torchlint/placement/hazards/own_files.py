@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
 
 import libcst as cst
 
-from torchlint.placement.events import Backward, Load, Save, Step
+from torchlint.placement.events import Backward, Event, Load, Save, Step
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.syntax import children, dotted, words
 
@@ -25,12 +26,13 @@ Ways = frozenset[tuple[str, bool]]
 class _Spot(NamedTuple):
     """Where a node stands in its function: in program order, and behind which tests.
 
-    started: the tests behind which the outermost loop around it stands, or itself.
+    started: the tests behind which the outermost loop around it stands, or itself. looped: whether there is one.
     """
 
     place: int
     ways: Ways
     started: Ways
+    looped: bool
 
 
 class _Order:
@@ -42,7 +44,7 @@ class _Order:
         self._walk(scope.body if isinstance(scope, cst.FunctionDef) else scope, frozenset(), None)
 
     def _walk(self, node: cst.CSTNode, ways: Ways, started: Ways | None) -> None:
-        self.spots[id(node)] = _Spot(len(self.spots), ways, ways if started is None else started)
+        self.spots[id(node)] = _Spot(len(self.spots), ways, ways if started is None else started, started is not None)
         if type(node) is cst.Call:
             self.calls.append(node)
         if type(node) in (cst.FunctionDef, cst.ClassDef, cst.Lambda):
@@ -60,9 +62,11 @@ class _Order:
         for child in children(node):
             self._walk(child, ways, started)
 
-    def is_after(self, node: cst.CSTNode, earlier: cst.CSTNode) -> bool:
-        """Whether a node runs after another one, and never without it."""
+    def is_after(self, node: cst.CSTNode, earlier: cst.CSTNode, *, looped: bool = False) -> bool:
+        """Whether a node runs after another one, in a loop if need be, and never without it."""
         there, before = self.spots.get(id(node)), self.spots.get(id(earlier))
+        if looped and before is not None and not before.looped:
+            return False
         return there is not None and before is not None and before.place < there.place and before.started <= there.ways
 
 
@@ -73,6 +77,17 @@ def mark_own_files(run: Interpreter) -> None:
         finder = _Finder(run)
         for load in loads:
             load.of_run = finder.is_own(load)
+
+
+#: The nodes that train or write a file, by the function that they stand in.
+_Making: TypeAlias = dict[int, list[cst.CSTNode]]
+
+
+def _by_function(events: Iterable[Event]) -> _Making:
+    found: _Making = {}
+    for event in events:
+        found.setdefault(id(event.scene.function), []).append(event.node)
+    return found
 
 
 class _Finder:
@@ -91,24 +106,23 @@ class _Finder:
     def is_own(self, load: Load) -> bool:
         order = self._order(load.scene.function)
         given = [c for c in order.calls if order.is_after(load.node, c) and _is_given_to_write(c, load.what)]
-        return bool(given) or self._follows(load.scene.function, load.node, self._making(load), _DEEPEST)
-
-    def _making(self, load: Load) -> dict[int, list[cst.CSTNode]]:
-        """The nodes that train or write the file, by their function."""
+        if given:
+            return True
         saves = [e for e in self._saves if _share_fixed_name(e, load)]
-        found: dict[int, list[cst.CSTNode]] = {}
-        for event in (*self._training, *saves):
-            found.setdefault(id(event.scene.function), []).append(event.node)
-        return found
+        always = _by_function([*self._training, *(e for e in saves if not e.scene.conditions)])
+        if self._follows(load.scene.function, load.node, always, _DEEPEST):
+            return True
+        # What is written under a test, such as of a best score, is written in some round of a loop.
+        return self._follows(load.scene.function, load.node, _by_function(saves), _DEEPEST, looped=True)
 
     def _follows(
-        self, scope: cst.FunctionDef | None, node: cst.CSTNode, making: dict[int, list[cst.CSTNode]], depth: int
+        self, scope: cst.FunctionDef | None, node: cst.CSTNode, making: _Making, depth: int, *, looped: bool = False
     ) -> bool:
         """Whether a node runs only after what makes the file, in its own function or in all that call that."""
         order = self._order(scope)
         before = list(making.get(id(scope), ()))
         before += [c for c in order.calls if self._makes(c, making, _DEEPEST)]
-        if any(order.is_after(node, earlier) for earlier in before):
+        if any(order.is_after(node, earlier, looped=looped) for earlier in before):
             return True
         name = "" if scope is None else self._name_of(scope)
         if not name or not depth:
@@ -119,14 +133,14 @@ class _Finder:
             for call in self._order(caller).calls
             if _called(call) == name
         ]
-        return bool(callers) and all(self._follows(f, c, making, depth - 1) for f, c in callers)
+        return bool(callers) and all(self._follows(f, c, making, depth - 1, looped=looped) for f, c in callers)
 
     def _name_of(self, scope: cst.FunctionDef) -> str:
         """What a function is called by, where no other one of the file is."""
         names = (scope.name.value, f".{scope.name.value}")
         return next((name for name in names if self._named.get(name) == [scope]), "")
 
-    def _makes(self, call: cst.Call, making: dict[int, list[cst.CSTNode]], depth: int) -> bool:
+    def _makes(self, call: cst.Call, making: _Making, depth: int) -> bool:
         """Whether a call trains, or writes the file."""
         if _TRAINS.search(dotted(call.func) or ""):
             return True
