@@ -117,7 +117,7 @@ def _judge(
     strict: bool,
     within: cst.CSTNode | None,
 ) -> bool:
-    """Report what is in different places; whether the operation surely raises where there is an accelerator."""
+    """Report what is in different places; whether the operation raises wherever another operand is elsewhere."""
     if len(tensors) < 2 or run.scene.only_host:
         return False
     mixed = raises = False
@@ -136,19 +136,13 @@ def _judge(
             against = _witness(accused, alternative, tensors)
             if against is not None:
                 mixed = True
-                raises |= accused.value.on_host and any(map(_is_away, tensors))
+                raises |= accused.value.on_host  # so that what comes of it, if anything does, is on the host, too
                 joined = Mix(node, run.scene, api, tuple(tensors), (accused, alternative), against, within=within)
                 run.emit(joined, alternative.origin)
     if not mixed:
         note_split(run, node, api, tensors, within)
         note_parameters(run, node, tensors)
     return raises
-
-
-def _is_away(operand: Operand) -> bool:
-    """Whether an operand is on a device that the code names, whatever path led here."""
-    places = operand.value.places
-    return bool(places) and all(p.place.is_named for p in places)
 
 
 def _witness(
