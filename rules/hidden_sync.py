@@ -20,7 +20,8 @@ class HiddenSync(WaitRule):
         step, a `forward`, an optimizer's `step`): the truth of a tensor in `if`, `while` and `assert`, its text
         in an f-string or `print`, a tensor given where an operation takes a Python number, boolean masks and
         `nonzero`, `repeat_interleave` without `output_size`, `scaler.get_scale()`, the slice of a CPU tensor that
-        is assigned to. Silent in a class that the files of the project never call, or only every so many steps.
+        is assigned to. Silent in a class that the files of the project never call, or only every so many
+        steps. `possible` where the code needs the answer at once: it returns, counts, saves or calls a layer by it.
 
     Why it matters
         Each of these waits until the device has computed everything before it; meanwhile nothing new is queued.
@@ -73,7 +74,7 @@ class HiddenSync(WaitRule):
         sure = super().confidence(sync)
         if sync.scene.role in ("forward", "loss"):
             sure = weakest(sure, Confidence.LIKELY)  # how often a model runs is for who calls it
-        if _stands_in(sync.scene):
+        if sync.decides or _stands_in(sync.scene):
             return weakest(sure, Confidence.POSSIBLE)
         if sync.api in _CHECKING:
             return weakest(sure, Confidence.POSSIBLE)

@@ -71,4 +71,6 @@ class UnsynchronisedTiming(Rule):
         if timing.end is not None:
             notes.append(Note("context", timing.end, "and ends here"))
         message = f"`{self.context.code(timing.node)}` does not wait for the device work that it times"
-        yield self.finding(timing, message, confidence=Confidence.LIKELY, notes=notes)
+        # Where all of the program runs on the CPU, nothing is left to wait for.
+        sure = Confidence.POSSIBLE if timing.scene.host_program else Confidence.LIKELY
+        yield self.finding(timing, message, confidence=sure, notes=notes)

@@ -160,6 +160,7 @@ class Sync(Event):
     meets tensors in arithmetic, or is asked in a test, or goes into a record.
     idle: the code waited for all work just before, so that nothing is left to wait for.
     streams: the file orders work on streams of its own, which a wait for all of the device may be there to join.
+    decides: it is asked by an `if` whose branches do what no operation on the device can stand in for.
     """
 
     api: str
@@ -172,6 +173,7 @@ class Sync(Event):
     spared: bool = False
     streams: bool = False
     idle: bool = False
+    decides: bool = False
 
 
 @dataclass(slots=True)

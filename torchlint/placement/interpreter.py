@@ -167,11 +167,12 @@ class Interpreter:
         self.usage = FileUsage(module)
         self.globals: Env = {}
         self.frame = Frame(None, (), self.usage.scopes[0])
+        on_host = self.usage.is_host_program(path, module)
         self.scene = Scene(
             default_device=self.usage.sets_default_device,
             is_test=_is_test_path(path),
-            host_only=self.usage.is_host_only or self.usage.is_host_program(path),
-            host_program=self.usage.is_host_program(path),
+            host_only=self.usage.is_host_only or on_host,
+            host_program=on_host,
             converts=re.search(r"(?:^|[/\\])(?:convert|export)[^/\\]*\.py$", path) is not None,
         )
         #: Whether the file only defines what others call.

@@ -32,9 +32,12 @@ class Timeline:
     drained: when the code last waited for all work with no finding to tell of, and the scene of that.
     work: where that work was. recorded: when an event was last recorded.
     copied: when each asynchronous copy to the host began.
+    picked: when a tensor was last indexed by what may be a mask, whose size the host waits for.
     """
 
-    __slots__ = ("clocks", "copied", "drained", "given", "now", "read", "recorded", "waited", "work", "worked")
+    __slots__ = (
+        "clocks", "copied", "drained", "given", "now", "picked", "read", "recorded", "waited", "work", "worked",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.now = 0
@@ -43,6 +46,7 @@ class Timeline:
         self.recorded = 0
         self.given = 0
         self.read = 0
+        self.picked = 0
         self.drained: tuple[int, Scene] | None = None
         self.work: cst.CSTNode | None = None
         self.clocks: dict[cst.CSTNode, Reading] = {}
@@ -62,6 +66,11 @@ class Timeline:
         """The host waits for what it reads."""
         self.now += 1
         self.read = self.now
+
+    def picks(self) -> None:
+        """The host may wait for how much a mask selects."""
+        self.now += 1
+        self.picked = self.now
 
     def drains(self, scene: Scene) -> None:
         """The host waits for all work, as the code means it to."""
@@ -83,7 +92,7 @@ class Timeline:
 
     def reads_clock(self, node: cst.CSTNode, scene: Scene) -> None:
         self.now += 1
-        self.clocks[node] = Reading(self.now, self.worked, self.waited, self.work, scene)
+        self.clocks[node] = Reading(self.now, self.worked, max(self.waited, self.picked), self.work, scene)
 
     def copies(self, node: cst.CSTNode) -> None:
         """An asynchronous copy to the host begins."""

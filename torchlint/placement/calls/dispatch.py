@@ -17,7 +17,7 @@ from torchlint.placement.evidence.flags import as_flag
 from torchlint.placement.hazards.discards import mark_dropped
 from torchlint.placement.hazards.graphs import keep
 from torchlint.placement.hazards.helpers import makes_a_copy
-from torchlint.placement.hazards.syncs import emit_sync
+from torchlint.placement.hazards.syncs import demand_shown, emit_sync
 from torchlint.placement.interpreter import Env, Interpreter, expression, forget_below
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.knowledge.frameworks_bridge import framework_method
@@ -42,6 +42,7 @@ def dropped_call(run: Interpreter, node: cst.Call, env: Env, row: cst.Tuple | No
     """A call that is a statement of its own, or stands in a tuple that is: nothing keeps its result."""
     mark_dropped(run, node, env, row)
     value = run.evaluate(node, env)
+    demand_shown(run, node, env)
     for kind in (Call, Autocast):
         event = run.events.get((kind, node)) if kind in run.kinds else None
         if isinstance(event, Call | Autocast) and not run.scene.expects_error:

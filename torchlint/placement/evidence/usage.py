@@ -18,6 +18,7 @@ from torchlint.placement.evidence.hints import (
     picked_by,
     widens,
 )
+from torchlint.placement.evidence.host_programs import PLACING_FRAMEWORKS, names_cpu_alone
 from torchlint.placement.language.loops import counts, is_small, note_batch, note_map, note_through
 from torchlint.placement.syntax import (
     assigned_names,
@@ -53,13 +54,6 @@ _OF_DEVICES = frozenset(
 
 #: Of these, what says no more than the type of a tensor, or that it is on the host now.
 _OF_TYPES = frozenset(["type_as", "to", "cpu"])
-
-
-#: Names of what moves models and batches by itself.
-_PLACING_FRAMEWORKS = frozenset(
-    "Accelerator accelerator Fabric fabric Trainer LightningModule pl L lightning deepspeed colossalai Booster booster"
-    " DDP DistributedDataParallel init_process_group build_model device devices gpu use_cuda".split()
-)
 
 
 #: Functions that training runs, by the names that frameworks call.
@@ -157,6 +151,7 @@ class FileUsage:
     functions of several arguments whose results backward runs on.
     libraries: the packages that the file imports from.
     mentions: attributes that are read of anything. lengths: names by which sequences are packed, as they are.
+    devices: the calls of `torch.device`.
     collating: the last names of functions that loaders put batches together with.
     """
 
@@ -175,6 +170,7 @@ class FileUsage:
         self.libraries: set[str] = set()
         self.losses: set[str] = set()
         self.mentions: set[str] = set()
+        self.devices: list[cst.Call] = []
         self.lengths: set[str] = set()
         self.collating: set[str] = set()
         self.named: defaultdict[str, list[int]] = defaultdict(list)
@@ -252,15 +248,21 @@ class FileUsage:
                 return setup
             setup |= more
 
-    def is_host_program(self, path: str) -> bool:
+    def is_host_program(self, path: str, module: cst.Module) -> bool:
         """Whether the file is a program that trains on the CPU, where its models and its batches are."""
         trains = any(usage.trains for usage in self.scopes.values())
-        if not trains or not self.mentions & _OF_DEVICES <= _OF_TYPES or any(u.moves for u in self.scopes.values()):
-            return False
-        if any(_PLACING_FRAMEWORKS & usage.loads.keys() for usage in self.scopes.values()):
+        if not trains or not self._stays_on_host(module):
             return False
         top = self.scopes[0]
         return top.trains or "__name__" in top.loads or path.endswith(".ipynb")
+
+    def _stays_on_host(self, module: cst.Module) -> bool:
+        """Whether a file names no device, or the CPU alone."""
+        if self.devices:
+            return names_cpu_alone(self, module)
+        if not self.mentions & _OF_DEVICES <= _OF_TYPES or any(u.moves for u in self.scopes.values()):
+            return False
+        return not any(PLACING_FRAMEWORKS & usage.loads.keys() for usage in self.scopes.values())
 
     @property
     def is_host_only(self) -> bool:
@@ -355,6 +357,8 @@ class FileUsage:
         of_torch = type(root) is cst.Name and root.value in self.torch_names
         if name is not None and name.endswith(("set_default_device", "set_default_tensor_type")):
             self.sets_default_device = self.sets_default_device or not is_host_type(node)
+        if of_torch and name is not None and name.endswith(".device"):
+            self.devices.append(node)
         packs = name is not None and name.rpartition(".")[2] == "pack_padded_sequence"
         for position, arg in enumerate(node.args):
             value = arg.value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement.events import Clock, Sync
-from torchlint.placement.syntax import descendants, dotted
+from torchlint.placement.syntax import assigned_names, descendants, dotted
 from torchlint.placement.timeline import read_pending
 from torchlint.placement.values import HOST, Alternative, Certainty, Kind, Value, union
 
@@ -131,6 +131,28 @@ def demand_host(run: Interpreter, node: cst.CSTNode) -> None:
         event = run.events.get((Sync, below))
         if isinstance(event, Sync):
             event.demanded = True
+
+
+def demand_shown(run: Interpreter, call: cst.Call, env: Env) -> None:
+    """Where another library is called for its effect alone, what it shows or writes is needed on the host."""
+    if Sync not in run.kinds or not run.scene.stepwise:
+        return
+    name = dotted(call.func) or ""
+    root = run.lookup(name.partition(".")[0], env) if "." in name else None
+    if root is None or root.kind is not Kind.API or (root.name or "").partition(".")[0] in _KEEPS_NUMBERS:
+        return
+    given = {n.value for arg in call.args for n in descendants(arg.value) if type(n) is cst.Name}
+    for event in run.events.values():
+        if isinstance(event, Sync) and event.api in ("cpu", "numpy") and event.scene.function is run.scene.function:
+            statement = event.statement
+            if isinstance(statement, cst.Assign) and any(
+                not given.isdisjoint(assigned_names(target.target)) for target in statement.targets
+            ):
+                event.demanded = True
+
+
+#: Libraries that compute, or that keep the numbers of a run, which they could be given now and then.
+_KEEPS_NUMBERS = frozenset("torch numpy math random logging wandb mlflow neptune comet_ml swanlab ray time".split())
 
 
 def demand_compared(run: Interpreter, test: cst.BaseExpression, env: Env) -> None:

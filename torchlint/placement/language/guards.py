@@ -35,6 +35,12 @@ _DEBUGGING = re.compile(
 _ONCE = re.compile(
     r"^(?:is_)?(?:init|initiali[sz]e|initiali[sz]ing|first_(?:step|iter|iteration|batch|run|time|call))$"
 )
+#: Flags of code that trains and evaluates: `inference`, `is_eval`, `eval_mode`; `training`.
+_EVALUATES = re.compile(
+    r"^(?:is_|in_|do_|run_)?(?:infer|inference|eval|evaluate|evaluating|evaluation|validate|validating|validation"
+    r"|testing|predicting)(?:_mode|_only)?$"
+)
+_TRAINS = re.compile(r"^(?:is_|in_)?(?:train|training)(?:_mode)?$")
 _COUNTER = re.compile(
     r"(?:^|_)(?:steps?|i|j|k|n|t|idx|index|iters?|iteration|it|ii|epoch|batch|batch_?i(?:dx)?|count(?:er)?|num|itr)$"
 )
@@ -53,6 +59,10 @@ def name_tests(text: str) -> frozenset[str]:
         return _PERIODIC
     if _ONCE.search(last):
         return frozenset(["first"])
+    if _EVALUATES.search(last):
+        return frozenset(["inference"])
+    if _TRAINS.search(last):
+        return frozenset(["training"])
     return frozenset(["debug"]) if _DEBUGGING.search(last) else _NOTHING
 
 
@@ -68,6 +78,8 @@ def frequency_tests(
         return frozenset(["between"]) if _is_between(node, operators) else _PERIODIC
     if any("clock" in v.facts for v in values) and any(_orders(o) for o in operators):
         return _PERIODIC
+    if cst.NotEqual in operators and _is_of_batch(node.left):
+        return _RARE  # the last batch of an epoch
     names = [dotted(n) or "" for n in (node.left, *(c.comparator for c in node.comparisons))]
     counted = any(n in counters or _counts_up(n) for n in names if n)
     if counted and not any(v.kind in (Kind.TENSOR, Kind.STRING, Kind.NONE) for v in values):
@@ -91,6 +103,16 @@ def _counts_up(name: str) -> bool:
 @lru_cache(maxsize=4096)
 def _promises_seldom(name: str) -> bool:
     return any(_NOW_AND_THEN.search(part) for part in name.split("."))
+
+
+def _is_of_batch(node: cst.BaseExpression) -> bool:
+    """`len(x)`, `x.shape[0]`, `x.size(0)`: how many there are in a batch."""
+    if type(node) is cst.Subscript:
+        index = node.slice[0].slice
+        whole = len(node.slice) == 1 and type(index) is cst.Index and integer(index.value) == 0
+        return whole and words(node.value).endswith(".shape")
+    text = words(node)
+    return text.endswith(".size(0)") or (text.startswith("len(") and type(node) is cst.Call)
 
 
 def _is_of_the_first(node: cst.Comparison, name: str, operators: Sequence[Any]) -> bool:
@@ -124,14 +146,19 @@ def branch_tests(run: Interpreter, clause: cst.If) -> frozenset[str]:
         leaves = bool(run.scene.loops)
     if leaves:
         return _RARE
-    asked = {n.value for n in descendants(clause.test) if type(n) is cst.Name}
-    if not asked.isdisjoint(_GONE_WRONG):
+    if asks_for_wrong(clause.test):
+        asked = {n.value for n in descendants(clause.test) if type(n) is cst.Name}
         positive = not (type(clause.test) is cst.UnaryOperation and type(clause.test.operator) is cst.Not)
         wrong = positive != any("isfinite" in name for name in asked)
         return _RARE if wrong else _NOTHING
     if _makes_what_is_missing(clause.test, body):
         return frozenset(["first"])
     return _PERIODIC if _resets(clause, body) else _NOTHING
+
+
+def asks_for_wrong(test: cst.BaseExpression) -> bool:
+    """Whether a test looks for numbers that are not finite."""
+    return any(type(n) is cst.Name and n.value in _GONE_WRONG for n in descendants(test))
 
 
 def ends_update(body: cst.BaseSuite) -> bool:
@@ -232,24 +259,26 @@ def _calls(node: cst.CSTNode, names: frozenset[str]) -> bool:
 
 
 def _resets(clause: cst.If, body: Sequence[cst.CSTNode]) -> bool:
-    """`if count >= 100: …; count = 0`, `if now > due: …; due = now + 60`."""
-    test = clause.test
-    if type(test) is not cst.Comparison or not _orders(type(test.comparisons[0].operator)):
-        return False
+    """`if count >= 100: …; count = 0`, `if now > due: …; due = now + 60`, `if every and step - last >= every: …`."""
     compared = set()
-    for node in descendants(test):
-        name = dotted(node)
-        if name is not None:
-            compared.add(name)
-    for line in body:
-        if type(line) is not cst.SimpleStatementLine:
-            continue
-        for small in line.body:
-            if type(small) is cst.Assign:
-                for target in small.targets:
-                    if compared & {*assigned_names(target.target), dotted(target.target)}:
-                        return True
-    return False
+    for test in _conjuncts(clause.test):
+        if type(test) is cst.Comparison and _orders(type(test.comparisons[0].operator)):
+            compared |= {name for name in map(dotted, descendants(test)) if name is not None}
+    if not compared:
+        return False
+    return any(
+        isinstance(target, cst.BaseExpression) and compared & {*assigned_names(target), dotted(target)}
+        for target in _assigned(body)
+    )
+
+
+def _conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The parts of a test that all hold where it does."""
+    if type(test) is cst.BooleanOperation and type(test.operator) is cst.And:
+        yield from _conjuncts(test.left)
+        yield from _conjuncts(test.right)
+    else:
+        yield test
 
 
 def tests_of(node: cst.BaseExpression, value: Value) -> frozenset[str]:

@@ -50,6 +50,7 @@ from torchlint.placement.language.branches import (
     world_of,
 )
 from torchlint.placement.language.conditions import narrow, truth_test
+from torchlint.placement.language.decisions import note_decision
 from torchlint.placement.language.guards import branch_tests, ends_update, has_it_already, tests_of
 from torchlint.placement.language.keys import round_of
 from torchlint.placement.language.rounds import Carried, carried
@@ -148,10 +149,13 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
     taken_ends = False
     clause: cst.If | cst.Else | None = node
     while type(clause) is cst.If:
+        told = len(run.events)
         test = run.evaluate(clause.test, current)
         truth_test(run, clause.test, test)
         if ends_loop(clause):
             demand_compared(run, clause.test, current)
+        if len(run.events) > told:
+            note_decision(run, clause, current)
         tests = tests_of(clause.test, test)
         key = condition_of(run, clause.test) or choice_of(run, clause.test, tests)
         if first is None:

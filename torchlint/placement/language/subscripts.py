@@ -53,6 +53,8 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
     for index in indices:
         if base.kind is not Kind.TENSOR:
             demand(run, index)
+    if base.kind in (Kind.TENSOR, Kind.UNKNOWN) and any(i.kind in (Kind.UNKNOWN, Kind.TENSOR) for i in indices):
+        run.timeline.picks()
     if base.kind is Kind.TENSOR:
         return _index_tensor(run, node, base, plain, indices)
     single = len(node.slice) == 1 and len(plain) == 1

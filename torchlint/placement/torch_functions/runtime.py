@@ -158,6 +158,13 @@ def _synchronize(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     return UNKNOWN
 
 
+@api("torch.distributed.barrier", "torch.distributed.monitored_barrier")
+def _barrier(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    """The host waits for all ranks (https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.barrier)."""
+    run.timeline.waits()
+    return UNKNOWN
+
+
 @api("torch.cuda.empty_cache", "torch.mps.empty_cache", "torch.xpu.empty_cache")
 def _empty_cache(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     emit_full_sync(run, node, "empty_cache")

@@ -1,0 +1,130 @@
+"""A wait is no finding where the code needs the answer at once, where it seldom runs, or where there is no device."""
+
+from __future__ import annotations
+
+import pytest
+from checking import reported_lines
+
+STEP = """
+import torch, time, cv2, numpy as np
+import torch.distributed as dist
+import torch.nn.functional as F
+
+def train(model, loader, optimizer, device, args):
+    best, waited, last = 1e9, 0, 0
+    history = []
+    for step, (x, y) in enumerate(loader):
+        x, y = x.to(device), y.to(device)
+        out = model(x)
+        loss = F.mse_loss(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {body}
+"""
+
+
+def found(body: str, code: str) -> list[int]:
+    return reported_lines(STEP.replace("{body}", body.replace("\n", "\n        ")), code)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if loss < best:\n    best = loss\n    torch.save(model.state_dict(), 'best.pt')",
+        "if loss < best:\n    waited = 0\nelse:\n    waited += 1",
+        "if loss < 0.1:\n    return loss",
+        "if out.max() > 0:\n    out = model.refine(out)",
+    ],
+)
+def test_an_answer_that_the_code_acts_on_is_needed(body: str) -> None:
+    assert found(body, "DEV303") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if out.max() > 0:\n    out = out.clamp(max=1.0)",
+        "if out.max() > 9:\n    print('large')",
+        "if torch.isnan(loss):\n    return None",
+        "if out.min() < 0:\n    torch.save(out, 'bad.pt')\n    raise ValueError('negative')",
+    ],
+)
+def test_an_answer_that_only_picks_a_tensor_or_watches_is_not(body: str) -> None:
+    assert found(body, "DEV303") == [16]
+
+
+def test_what_runs_when_some_steps_have_passed_runs_now_and_then() -> None:
+    assert (
+        found("if args.save and step - last >= args.save:\n    last = step\n    print(loss)", "DEV303")
+        == []
+    )
+    assert found("if args.save and step - last >= 0:\n    history = step\n    print(loss)", "DEV303") == [18]
+
+
+def test_the_last_batch_of_an_epoch_is_smaller() -> None:
+    assert found("if x.shape[0] != args.size:\n    print(loss)", "DEV303") == []
+    assert found("if x.shape[1] != args.width:\n    print(loss)", "DEV303") == [17]
+
+
+def test_a_frame_that_is_shown_at_once_is_needed_on_the_host() -> None:
+    assert (
+        found("image = (out.cpu().numpy() * 255).astype(np.uint8)\ncv2.imshow('out', image[0])", "DEV302")
+        == []
+    )
+    assert found(
+        "image = (out.cpu().numpy() * 255).astype(np.uint8)\nhistory.append(image[0])", "DEV302"
+    ) == [16]
+
+
+@pytest.mark.parametrize("flag", ["inference", "is_eval", "args.eval_mode", "not training"])
+def test_a_flag_of_evaluation_is_not_set_in_training(flag: str) -> None:
+    assert found(f"if {flag}:\n    torch.cuda.empty_cache()", "DEV306") == []
+
+
+@pytest.mark.parametrize("flag", ["training", "not inference", "args.tidy"])
+def test_another_flag_may_be_set_in_training(flag: str) -> None:
+    assert found(f"if {flag}:\n    torch.cuda.empty_cache()", "DEV306") == [17]
+
+
+PROGRAM = """
+import torch
+device = torch.device({device})
+w = torch.randn(9, 1, device=device, requires_grad=True)
+for t in range(500):
+    loss = (torch.randn(64, 9, device=device) @ w).pow(2).sum()
+    loss.backward()
+    print(t, loss.item())
+"""
+
+
+def test_a_program_whose_only_device_is_the_cpu_waits_for_nothing() -> None:
+    assert reported_lines(PROGRAM.replace("{device}", "'cpu'"), "DEV301") == []
+    assert reported_lines(PROGRAM.replace("{device}", "'cuda'"), "DEV301") == [8]
+    chosen = PROGRAM.replace("{device}", "'cpu'").replace("w =", "device = 'cuda:0'\nw =")
+    assert reported_lines(chosen, "DEV301") == [9]
+
+
+TIMED = """
+import time, torch
+import torch.distributed as dist
+
+def train(model, loader, mask, device):
+    model.to(device)
+    for x in loader:
+        start = time.time()
+        out = model(x.to(device))
+        {body}
+        end = time.time()
+        print(end - start)
+"""
+
+
+@pytest.mark.parametrize("body", ["dist.barrier()", "out = out[mask]"])
+def test_a_barrier_and_what_may_be_a_mask_are_waited_for(body: str) -> None:
+    assert reported_lines(TIMED.replace("{body}", body), "DEV305") == []
+
+
+@pytest.mark.parametrize("body", ["dist.get_rank()", "out = out[0]", "out = out[:, None]"])
+def test_what_reads_nothing_is_not(body: str) -> None:
+    assert reported_lines(TIMED.replace("{body}", body), "DEV305") == [12]
