@@ -147,7 +147,7 @@ def test_a_part_of_what_is_still_to_be_sent_is_read_on_the_host(later: str, mark
         class Encoder(nn.Module):
             def forward(self, batch: torch.Tensor, device=None):
                 if batch["longer"].sum() == 0:{mark}
-                    self.short = True
+                    raise ValueError("empty")
                 return self.layers({later})
         """,
         "DEV303",

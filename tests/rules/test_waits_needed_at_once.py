@@ -45,6 +45,7 @@ def test_an_answer_that_the_code_acts_on_is_needed(body: str) -> None:
     "body",
     [
         "if out.max() > 0:\n    out = out.clamp(max=1.0)",
+        "if (out > 0).any():\n    out = out * 0.5",
         "if out.max() > 9:\n    print('large')",
         "if torch.isnan(loss):\n    return None",
         "if out.min() < 0:\n    torch.save(out, 'bad.pt')\n    raise ValueError('negative')",
@@ -54,10 +55,14 @@ def test_an_answer_that_only_picks_a_tensor_or_watches_is_not(body: str) -> None
     assert found(body, "DEV303") == [16]
 
 
+def test_what_a_mask_selects_is_waited_for_anyway() -> None:
+    assert found("mask = out > 0\nif mask.any():\n    kept = out[mask]", "DEV303") == [18]
+    assert found("mask = out > 0\nif mask.any():\n    kept = out * mask", "DEV303") == [17]
+
+
 def test_what_runs_when_some_steps_have_passed_runs_now_and_then() -> None:
     assert (
-        found("if args.save and step - last >= args.save:\n    last = step\n    print(loss)", "DEV303")
-        == []
+        found("if args.save and step - last >= args.save:\n    last = step\n    print(loss)", "DEV303") == []
     )
     assert found("if args.save and step - last >= 0:\n    history = step\n    print(loss)", "DEV303") == [18]
 
@@ -101,6 +106,11 @@ for t in range(500):
 def test_a_program_whose_only_device_is_the_cpu_waits_for_nothing() -> None:
     assert reported_lines(PROGRAM.replace("{device}", "'cpu'"), "DEV301") == []
     assert reported_lines(PROGRAM.replace("{device}", "'cuda'"), "DEV301") == [8]
+    typed = PROGRAM.replace(", device=device", "").replace("device = torch.device({device})", "torch.{set}")
+    assert (
+        reported_lines(typed.replace("{set}", "set_default_tensor_type(torch.DoubleTensor)"), "DEV301") == []
+    )
+    assert reported_lines(typed.replace("{set}", "set_default_device(name)"), "DEV301") == [8]
     chosen = PROGRAM.replace("{device}", "'cpu'").replace("w =", "device = 'cuda:0'\nw =")
     assert reported_lines(chosen, "DEV301") == [9]
 
@@ -120,7 +130,7 @@ def train(model, loader, mask, device):
 """
 
 
-@pytest.mark.parametrize("body", ["dist.barrier()", "out = out[mask]"])
+@pytest.mark.parametrize("body", ["dist.barrier()", "out = out[mask]", "out = out[mask.to(device)]"])
 def test_a_barrier_and_what_may_be_a_mask_are_waited_for(body: str) -> None:
     assert reported_lines(TIMED.replace("{body}", body), "DEV305") == []
 

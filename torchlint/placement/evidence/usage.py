@@ -260,7 +260,10 @@ class FileUsage:
         """Whether a file names no device, or the CPU alone."""
         if self.devices:
             return names_cpu_alone(self, module)
-        if not self.mentions & _OF_DEVICES <= _OF_TYPES or any(u.moves for u in self.scopes.values()):
+        named = self.mentions & _OF_DEVICES
+        if not self.sets_default_device:
+            named.discard("set_default_tensor_type")  # it is given a type of the CPU
+        if not named <= _OF_TYPES or any(u.moves for u in self.scopes.values()):
             return False
         return not any(PLACING_FRAMEWORKS & usage.loads.keys() for usage in self.scopes.values())
 

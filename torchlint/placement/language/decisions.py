@@ -39,7 +39,11 @@ def note_decision(run: Interpreter, clause: cst.If, env: Env) -> None:
         return
     orelse = clause.orelse
     rest: Sequence[cst.CSTNode] = [orelse] if type(orelse) is cst.If else orelse.body.body if orelse else ()
-    decides = _acts(run, clause.body.body, env) or _acts(run, rest, env)
+    asked = {n.value for n in descendants(clause.test) if type(n) is cst.Name}
+    body = clause.body.body
+    decides = (
+        _acts(run, body, env) or _acts(run, rest, env) or any(_picks(n, asked) for n in _statements(body))
+    )
     for wait in waits:
         wait.decides = decides
 
@@ -53,6 +57,20 @@ def _acts(run: Interpreter, body: Sequence[cst.CSTNode], env: Env) -> bool:
     if smalls and (type(smalls[-1]) is cst.Raise or _called(smalls[-1]) in _LEAVES):
         return False
     return any(_acts_alone(run, small, env) for small in smalls)
+
+
+def _picks(statement: cst.CSTNode, asked: set[str]) -> bool:
+    """Whether a statement takes what the mask in the test selects, and so waits for how much that is anyway."""
+    if not isinstance(statement, cst.Assign):
+        return False
+    indices = (
+        element.slice.value
+        for node in descendants(statement.value)
+        if type(node) is cst.Subscript
+        for element in node.slice
+        if type(element.slice) is cst.Index
+    )
+    return any(type(index) is cst.Name and index.value in asked for index in indices)
 
 
 def _statements(body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
