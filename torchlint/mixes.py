@@ -80,6 +80,8 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
             return Confidence.POSSIBLE  # a Module that is handed in, and data from outside: rather both are on the CPU
     if _hangs_on_flags(mix):
         return Confidence.POSSIBLE
+    if "mixed" in witness.value.facts:
+        return Confidence.POSSIBLE  # what made it raises already, and how that is mended decides where it is
     if mix.follows and create is not None and create.why == "default":
         return Confidence.POSSIBLE  # the programs that run this on an accelerator make it the default device
     if other.place.where not in (Where.NAMED, Where.DEFAULT) and _is_on_purpose(mix, create):

@@ -301,3 +301,63 @@ def test_an_element_of_an_index_divided_by_a_width_is_read_like_a_number(picked:
                 return best
         """
     assert bool(reported_lines(code, CODE, "DEV201")) == reported
+
+
+@pytest.mark.parametrize(
+    ("whole", "reported"),
+    [("if self.whole: return torch.zeros(3, 3), x * 2", False), ("x = torch.zeros(3, 3)", True)],
+    ids=["on one path", "always"],
+)
+def test_what_one_exit_returns_in_a_tuple_hangs_on_its_test(whole: str, reported: bool) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+        class Part(nn.Module):
+            def forward(self, x: torch.Tensor):
+                {whole}
+                return x, self.given(x)
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.part = Part()
+            def forward(self, x: torch.Tensor):
+                place, feature = self.part(x)
+                return place + x
+        """
+    assert bool(findings(code, CODE, "DEV201")) == reported
+
+
+@pytest.mark.parametrize(("ids", "reported"), [("book.look_up(state)", False), ("state.ids.long()", True)])
+def test_what_unknown_calls_give_is_no_evidence_in_what_is_computed_from_it(ids: str, reported: bool) -> None:
+    code = f"""
+        import torch
+        def process(state: torch.Tensor, book):
+            device = state.device
+            data = torch.full((4,), 1.0)
+            rows = torch.nonzero({ids.replace("state.ids", "state")} == 3).squeeze(1)
+            data[rows] = 2.0
+            return data
+        """
+    assert bool(findings(code, CODE)) == reported
+
+
+@pytest.mark.parametrize(
+    ("around", "reported"),
+    [("if True", False), ("for epoch in range(9)", True)],
+    ids=["once", "in each epoch"],
+)
+def test_a_loss_function_that_a_program_calls_once_copies_once(around: str, reported: bool) -> None:
+    code = f"""
+        import torch
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        def compute_loss_weights(adj: torch.Tensor):
+            weights = torch.ones(adj.size(0)).to(device)
+            return weights * adj.sum()
+        def main(adj, model):
+            {around}:
+                weights = compute_loss_weights(adj)
+            for epoch in range(9):
+                model(weights).backward()
+        main(load(), make())
+        """
+    assert bool(findings(code, "DEV202")) == reported

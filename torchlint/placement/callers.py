@@ -82,7 +82,7 @@ class Texts:
 
 #: What makes an accelerator the default device, unless it only says that it is the CPU.
 _SETS_DEFAULT = re.compile(
-    rb"set_default_device\((?!\s*(?:device\s*=\s*)?[\"']cpu)|set_default_tensor_type\([^)]*cuda"
+    rb"set_default_(?:device\((?!\s*(?:device\s*=\s*)?[\"']cpu)|tensor_type\([^)]*cuda)"
 )
 
 

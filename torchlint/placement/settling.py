@@ -7,7 +7,6 @@ from functools import cached_property
 
 import libcst as cst
 
-from torchlint.placement.callers import stay_on_host
 from torchlint.placement.definitions.records import Class, Function
 from torchlint.placement.events import Compare, Draw, Event, HostOnly, Leftover, Load, Mix, Move, Return, Sync
 from torchlint.placement.hazards.comparisons import is_given
@@ -30,6 +29,7 @@ def settle(run: Interpreter) -> Iterator[Event]:
     functions = {id(function.node): function for function in run.functions}
     helpers = _of_steps(run.functions)
     seldom = _called_seldom(run.functions)
+    once = _called_once(run.functions)
     moved_at_once = set(_moved_at_once(run)) if Mix in run.kinds else set()
     on_host = {
         (id(event.scene.function), event.away.place)
@@ -91,6 +91,8 @@ def settle(run: Interpreter) -> Iterator[Event]:
             event.scene = event.scene._replace(tests=event.scene.tests | {"periodic"})
         elif isinstance(event, Load):
             event.written = is_written_before(run, functions, event)
+        elif id(event.scene.function) in once and isinstance(event, Move) and not event.scene.loops:
+            event.scene = event.scene._replace(tests=event.scene.tests | {"first"})
         elif _costs_in_each_step(event) and _is_rare(run, event.scene):
             event.scene = event.scene._replace(tests=event.scene.tests | {"rare"})
         yield event
@@ -105,7 +107,7 @@ class _Programs:
     @cached_property
     def stay_on_host(self) -> bool:
         """Whether the file is part of programs that never speak of a device."""
-        return self._project is not None and stay_on_host(self._project.beside(self._path), self._path)
+        return self._project is not None and self._project.stays_on_host(self._path)
 
     @cached_property
     def set_default_device(self) -> bool:
@@ -150,6 +152,22 @@ def _called_seldom(functions: Iterable[Function]) -> set[int]:
         and function.called_from
         and all("periodic" in scene.tests for scene in function.called_from)
     }
+
+
+def _called_once(functions: Iterable[Function]) -> set[int]:
+    """The functions of no class that only a program's own statements call, themselves or through others, in no loop."""
+    asked = [f for f in functions if f.owner is None and f.role in ("function", "loss") and f.called_from]
+    once: set[int] = set()
+    while True:
+        more = {
+            id(f.node)
+            for f in asked
+            if id(f.node) not in once
+            and all(not s.loops and (s.role == "script" or id(s.function) in once) for s in f.called_from)
+        }
+        if not more:
+            return once
+        once |= more
 
 
 def _costs_in_each_step(event: Event) -> bool:

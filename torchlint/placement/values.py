@@ -331,6 +331,13 @@ def guarded(value: Value, condition: str, truth: bool) -> Value:
     )
 
 
+def returned_under(value: Value, condition: str, truth: bool) -> Value:
+    """What a function gives where `condition` was found to be `truth`, each part of a tuple as well."""
+    if value.kind is Kind.SEQUENCE and value.items is not None and not value.places:
+        return value.but(items=tuple(guarded(item, condition, truth) for item in value.items))
+    return guarded(value, condition, truth)
+
+
 def narrowed(value: Value, conditions: frozenset[tuple[str, bool]]) -> Value:
     """The value without the alternatives that the conditions exclude."""
     if not conditions or not value.places:

@@ -319,6 +319,8 @@ def _result(tensors: Sequence[Operand], rank: int | str | None) -> Value:
         facts |= {"cut"}
     if len(known) > 1:
         facts |= {"joint"}
+    if known and all("assumed" in t.value.facts and not is_as_given(t.value) for t in known):
+        facts |= {"assumed"}  # where all of them are is a guess, and so is where this is
     if rank == "elementwise":
         rank = _joint_rank(tensors)
     if len(tensors) == 1:

@@ -72,6 +72,8 @@ def substitute(value: Value, bound: dict[str, Value], call: object = None, depth
         facts |= more
     if "joint" in facts and any(not p.place.is_host for p in places):
         # What was joined is in one place; that the operands were not, the call was judged for.
+        if any(p.place.is_host and p.rank != 0 for p in places) and any(p.place.is_named for p in places):
+            facts |= {"mixed"}
         places = tuple(p for p in places if not p.place.is_host)
     kind = value.kind
     like = [f[5:] for f in facts if f.startswith("like:")]

@@ -62,7 +62,7 @@ from torchlint.placement.values import (
     UNKNOWN,
     Kind,
     Value,
-    guarded,
+    returned_under,
     with_rank,
 )
 
@@ -456,7 +456,7 @@ def return_(run: Interpreter, node: cst.Return, env: Env) -> Outcome | None:
         if value.kind in (Kind.TENSOR, Kind.SEQUENCE, Kind.UNKNOWN):
             run.emit(Return(node, run.scene, value, earlier))
         for test in run.scene.conditions:
-            value = guarded(value, *test)
+            value = returned_under(value, *test)
         run.frame.returns.append((node, value))
     return ENDED
 
