@@ -1,4 +1,4 @@
-"""DEV116: DataParallel wraps a model that it can't copy to its devices."""
+"""DEV116: DataParallel or DistributedDataParallel wraps a model that it can't compute with."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from torchlint.rule import Note, Report, Rule
 
 
 class DataParallelDevice(Rule):
-    """A model that DataParallel wraps is not on its first device, or keeps submodules in a plain list.
+    """A model that DataParallel wraps is elsewhere than it wants it, or can't be copied as it is.
 
     What it does
         Finds `nn.DataParallel` over a model that the code put on another device than the first of `device_ids`
         (by default that is 0), and over a Module of the file whose `forward` reads its submodules from a list that
-        is no `nn.ModuleList`.
+        is no `nn.ModuleList`, or asks `next(self.parameters())`. Also `DistributedDataParallel` with `device_ids` over
+        a model that is still on the CPU, or with more than one of them.
 
     Why it matters
         Each forward copies the model from the first device to the others, and raises if it is not there. What a
-        plain list holds is not copied: every replica uses the layers of the original, on the first device.
+        plain list holds is not copied: every replica uses the layers of the original, on the first device. Replicas
+        have no `parameters()`, so that `next` raises StopIteration. `DistributedDataParallel` raises ValueError.
 
     Example
         from torch import nn
@@ -72,6 +74,18 @@ class DataParallelDevice(Rule):
             message = "replicas share this list with the original: they use its layers, on the first device"
             notes = (Note("context", parallel.node, "the model is wrapped here"),)
             yield self.finding(parallel.read, message, confidence=Confidence.LIKELY, notes=notes)
+        elif parallel.how == "parameters" and parallel.read is not None:
+            message = "the replicas of DataParallel have no `parameters()`, and this raises StopIteration in them"
+            notes = (Note("context", parallel.node, "the model is wrapped here"),)
+            yield self.finding(parallel.read, message, confidence=Confidence.LIKELY, notes=notes)
+        elif parallel.how == "several":
+            message = "DistributedDataParallel takes one device a process, and raises for more"
+            yield self.finding(parallel, message, confidence=Confidence.LIKELY)
+        elif parallel.how == "unplaced":
+            message = "the model is still on the CPU, and DistributedDataParallel refuses `device_ids` for that"
+            made = parallel.origin
+            notes = () if made is None else (Note("origin", made, "it is made here"),)
+            yield self.finding(parallel, message, confidence=Confidence.LIKELY, notes=notes)
         elif parallel.how == "elsewhere":
             message = f"the model is on cuda:{parallel.at}, and DataParallel wants it on cuda:{parallel.first}"
             moved = parallel.origin

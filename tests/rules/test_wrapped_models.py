@@ -159,3 +159,46 @@ model = {wrap}
     expect(code.format(held=plain, mark="  # <-", wrap="nn.DataParallel(Net())"), "DEV116")
     expect(code.format(held=kept, mark="", wrap="nn.DataParallel(Net())"), "DEV116")
     expect(code.format(held=plain, mark="", wrap="Net()"), "DEV116")
+
+
+@pytest.mark.parametrize(
+    "wrap, marked",
+    [
+        ("DDP(Net(), device_ids=[rank])", True),
+        ("DDP(Net().to(rank), device_ids=[0, 1])", True),
+        ("DDP(Net().to(rank), device_ids=[rank])", False),
+        ("DDP(Net())", False),
+        ("DDP(Net(), device_ids=[rank] if rank else None)", False),
+        ("DDP(model, device_ids=[rank])", False),
+    ],
+)
+def test_a_distributed_model_is_on_the_one_device_that_it_names(wrap: str, marked: bool) -> None:
+    expect(f"{MODEL}def work(rank, model):\n    return {wrap}{'  # <-' if marked else ''}\n", "DEV116")
+
+
+REPLICAS = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 3)
+    def place(self, x):
+        return x.to({own}){mark}
+    def forward(self, x):
+        return self.body(self.place(x))
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+    def forward(self, x):
+        return self.net(x)
+model = {wrap}
+"""
+
+
+@pytest.mark.parametrize("wrap", ["nn.DataParallel(Net())", "nn.DataParallel(Outer().cuda())"])
+def test_replicas_have_no_parameters_to_ask(wrap: str) -> None:
+    expect(REPLICAS.format(own="next(self.parameters()).device", mark="  # <-", wrap=wrap), "DEV116")
+    expect(REPLICAS.format(own="self.body.weight.device", mark="", wrap=wrap), "DEV116")
+    expect(REPLICAS.format(own="next(self.parameters()).device", mark="", wrap="Outer()"), "DEV116")

@@ -412,10 +412,11 @@ class Behind(Event):
 
 @dataclass(slots=True)
 class Parallel(Event):
-    """DataParallel wraps a Module that it can't copy to its devices as it is.
+    """DataParallel or DistributedDataParallel wraps a Module that it can't compute with as it is.
 
     how: `elsewhere` (it is on CUDA device `at`, the first of the devices is `first`, `origin` put it there), `list`
-    (its forward reads submodules from a plain list, at `read`), `unplaced` (nothing moves it to a device).
+    (its forward reads submodules from a plain list, at `read`), `parameters` (it takes one of its own, which replicas
+    have not), `unplaced` (nothing moved it to the device that `device_ids` names), `several` (which names more).
     """
 
     how: str

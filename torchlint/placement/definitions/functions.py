@@ -28,6 +28,7 @@ from torchlint.placement.evidence.kinds import (
 from torchlint.placement.hazards.graphs import returned_loss
 from torchlint.placement.hazards.helpers import helper_style
 from torchlint.placement.hazards.ignored import note_ignored_device
+from torchlint.placement.hazards.timers import note_timed
 from torchlint.placement.interpreter import MOST_NESTED_SUMMARIES, Env, Frame, Interpreter
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.project import MOST_NESTED_MODULES
@@ -493,11 +494,12 @@ def call_function(
         function.calls.append(bound)
     judge_call(run, function, node, bound, me)
     settle_owed(run, function, bound)
+    note_timed(run, function, node, bound, arguments.all())
     result = substitute(function.result, bound, node)
     if run.scene.no_grad:
         result = without_graph(result)
     if function.has_decorator("contextmanager", "asynccontextmanager"):
-        return Value(Kind.CONTEXT)
+        return Value(Kind.CONTEXT, ref=function)
     return result
 
 

@@ -12,7 +12,7 @@ from torchlint.placement.events import Behind, Parallel
 from torchlint.placement.evidence.options import assigned_attributes
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.syntax import descendants, dotted, integer, mentions
-from torchlint.placement.values import Kind, Value
+from torchlint.placement.values import Certainty, Kind, Value
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
@@ -63,19 +63,68 @@ def _excluded(run: Interpreter) -> bool:
 
 
 def note_parallel(run: Interpreter, node: cst.Call, api: str, arguments: Arguments, module: Value) -> None:
-    """DataParallel wraps a Module: it wants it on the first of its devices
-    (torch/nn/parallel/data_parallel.py: `DataParallel.forward`), and moves it there itself if that is the only one."""
-    if not api.endswith(".DataParallel") or run.scene.is_test:
+    """DataParallel and DistributedDataParallel want a Module on the device where they compute with it.
+
+    DataParallel wants it on the first of its devices (torch/nn/parallel/data_parallel.py: `DataParallel.forward`), and
+    moves it there itself if that is the only one.
+    """
+    if run.scene.is_test or run.scene.caught or not hides(api):
         return
     ids = arguments.find("device_ids", 1)
     given = ids is not None and ids.value.kind is not Kind.NONE
     first, several = _first_of(ids.node) if ids is not None and given else (0, True)
+    if api.endswith(".DistributedDataParallel"):
+        if ids is not None and given:
+            _note_distributed(run, node, ids.node, module)
+        return
     at = _index_of(module)
     if first is not None and at is not None and at != first and several:
         run.emit(Parallel(node, run.scene, "elsewhere", first, at, module.origin))
     if isinstance(module.ref, Class):
         for held in _lists_in_forward(module.ref):
             run.emit(Parallel(node, run.scene, "list", read=held), held)
+        for read in _reads_parameters(module.ref):
+            run.emit(Parallel(node, run.scene, "parameters", read=read), read)
+
+
+def _note_distributed(run: Interpreter, node: cst.Call, ids: cst.CSTNode, module: Value) -> None:
+    """`device_ids` names the one device of a Module that is there (torch/nn/parallel/distributed.py: `__init__`)."""
+    if not isinstance(ids, cst.List | cst.Tuple) or any(type(e) is cst.StarredElement for e in ids.elements):
+        return
+    if len(ids.elements) > 1:
+        run.emit(Parallel(node, run.scene, "several"))
+    elif ids.elements and module.kind is Kind.MODULE and module.certainty is Certainty.KNOWN and module.on_host:
+        run.emit(Parallel(node, run.scene, "unplaced", origin=module.origin))
+
+
+def _reads_parameters(cls: Class, depth: int = 0) -> list[cst.CSTNode]:
+    """Where a Module's forward takes its own first parameter: a replica has none
+    (torch/nn/parallel/replicate.py: `replicate`), so that `next(self.parameters())` raises StopIteration."""
+    forward = cls.method("forward")
+    if forward is None or not forward.node.params.params or cls.run is not forward.run:
+        return []
+    own = forward.node.params.params[0].name.value
+    bodies = [forward.node.body]
+    for call in [n for n in descendants(forward.node.body) if type(n) is cst.Call]:
+        called = dotted(call.func) or ""
+        method = cls.method(called.removeprefix(f"{own}.")) if called.startswith(f"{own}.") else None
+        if method is not None and method is not forward:
+            bodies.append(method.node.body)
+    found: list[cst.CSTNode] = [n for body in bodies for n in descendants(body) if _takes_parameter(n, own)]
+    if depth < 3 and not found:
+        parts = (cls.attributes.get(name) for name in cls.registered)
+        inner = (v.ref for v in parts if v is not None and isinstance(v.ref, Class) and v.ref is not cls)
+        found = [n for part in inner for n in _reads_parameters(part, depth + 1)]
+    return found[:1]
+
+
+def _takes_parameter(node: cst.CSTNode, own: str) -> bool:
+    """Whether a node is `next(self.parameters())`, or that of a part of the Module."""
+    if type(node) is not cst.Call or dotted(node.func) != "next" or len(node.args) != 1:
+        return False
+    given = node.args[0].value
+    name = dotted(given.func) if type(given) is cst.Call else None
+    return name is not None and name.startswith(f"{own}.") and name.endswith(".parameters")
 
 
 def _first_of(ids: cst.CSTNode) -> tuple[int | None, bool]:

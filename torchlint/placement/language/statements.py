@@ -24,6 +24,7 @@ from torchlint.placement.hazards.discards import (
 from torchlint.placement.hazards.graphs import keep_carried, keep_sum
 from torchlint.placement.hazards.loads import note_loaded
 from torchlint.placement.hazards.syncs import demand_compared, ends_loop
+from torchlint.placement.hazards.timers import Timer, leave_timer, timer_of_context
 from torchlint.placement.interpreter import (
     ENDED,
     LOOP_PASSES,
@@ -334,8 +335,12 @@ def while_(run: Interpreter, node: cst.While, env: Env) -> Outcome | None:
 @statement(cst.With)
 def with_(run: Interpreter, node: cst.With, env: Env) -> Outcome | None:
     scene, places = run.scene, run.context_places
+    timers: list[Timer] = []
     for item in node.items:
         value = run.evaluate(item.item, env)
+        timer = timer_of_context(value)
+        if timer is not None:
+            timers.append(timer)
         run.contexts[item.item] = value, run.scene.function
         if item.asname is not None:
             bind(run, item.asname.name, value, env, None)
@@ -350,8 +355,11 @@ def with_(run: Interpreter, node: cst.With, env: Env) -> Outcome | None:
                 run.scene = run.scene._replace(autocast=value.ref.covers)
         elif _expects_error(item.item):
             run.scene = run.scene._replace(expects_error=True)
+    began = run.timeline.now
     ended = run.suite(node.body, env)
     run.scene, run.context_places = scene, places
+    for timer in timers:
+        leave_timer(run, timer, began, node.body)
     return ENDED if ended else None
 
 
