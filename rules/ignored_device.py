@@ -16,7 +16,8 @@ class IgnoredDeviceParameter(Rule):
         Finds functions whose `device` parameter nothing reads, although they create tensors on the CPU, call
         `.cuda()`, or move to `self.device`. Silent where the signature is imposed (overrides, abstract methods).
         Also finds moves to `self.device` where the parameter is read and `device = device or self.…` says that it
-        comes first, and a `device` that is given to `torch.Tensor` or `torch.FloatTensor`.
+        comes first, a `device` that is given to `torch.Tensor` or `torch.FloatTensor`, and functions that return the
+        accelerator at hand before they ask whether their caller wants the CPU.
 
     Why it matters
         The caller says where the tensors shall be, and is not heard.
@@ -57,6 +58,11 @@ class IgnoredDeviceParameter(Rule):
         if event.how == "legacy":
             message = "this constructor raises for any device but the CPU; `torch.tensor` and `torch.empty` take one"
             yield self.finding(event, message, confidence=Confidence.LIKELY, severity=Severity.ERROR)
+            return
+        if event.how == "first":
+            message = f"this is returned wherever it is available, before `{event.name}` is asked for the CPU"
+            notes = (Note("context", event.parameter, "the caller's choice"),)
+            yield self.finding(event, message, confidence=Confidence.LIKELY, notes=notes, cause=event.parameter)
             return
         what = {
             "created": "is created on the CPU",

@@ -16,7 +16,7 @@ class InvalidDevice(Rule):
         Finds texts such as "cuda:cuda:0", "cuda:cpu", "0" or "gpu" that become a device: written out, or put
         together from a prefix and what a name, the default of a command-line option or that of a parameter holds.
         Also `torch.cuda.set_device` with a device that has no index, the context manager `torch.cuda.device(i)` in
-        place of a device, and `.cuda(True)`.
+        place of a device, `.cuda(True)`, and numbers past the devices that the file itself makes visible.
 
     Why it matters
         torch takes a type, or a type, a colon and a number. Anything else raises, with the options that the program
@@ -58,6 +58,11 @@ class InvalidDevice(Rule):
 
     def on_device_text(self, given: DeviceText) -> Iterator[Report]:
         if given.scene.expects_error or given.scene.caught or given.scene.is_test:
+            return
+        if given.what == "ordinal" and given.default is not None:
+            message = f"`{given.text}` is past the devices that this file makes visible, which count from 0 anew"
+            notes = (Note("context", given.default, "they are chosen here"),)
+            yield self.finding(given, message, confidence=Confidence.LIKELY, notes=notes)
             return
         message, notes = f'torch takes no "{given.text}" for a device', ()
         if given.what:

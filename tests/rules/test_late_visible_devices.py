@@ -38,3 +38,17 @@ def test_devices_that_are_chosen_after_cuda_started_are_reported(start: str, lat
 )
 def test_devices_that_are_chosen_in_time_or_for_others_are_silent(code: str) -> None:
     expect(code, "DEV506")
+
+
+@pytest.mark.parametrize("chosen, marked", [("1", True), ("0,1", False), ("3", True), ("-1", False)])
+@pytest.mark.parametrize("use", ['torch.device("cuda:1")', "torch.zeros(3).cuda(1)", 'torch.zeros(3, device="cuda:1")'])
+def test_a_number_past_the_visible_devices_is_reported(chosen: str, marked: bool, use: str) -> None:
+    mark = "  # <-" if marked else ""
+    code = f'import os\nos.environ["CUDA_VISIBLE_DEVICES"] = "{chosen}"\nimport torch\nmade = {use}{mark}\n'
+    expect(code, "DEV117")
+
+
+@pytest.mark.parametrize("chosen", ["if flag:\n    {set}", "{set}\n{set}", "os.environ['CUDA_VISIBLE_DEVICES'] = flag"])
+def test_devices_that_are_not_chosen_once_and_for_all_are_silent(chosen: str) -> None:
+    code = f"import os\n{chosen.format(set=SET)}\nimport torch\nmade = torch.device('cuda:1')\n"
+    expect(code, "DEV117")

@@ -223,7 +223,8 @@ class DeviceText(Event):
     """A text, or something else, that torch takes for no device is used as one.
 
     text: what it comes to. name: the option or parameter whose default it takes that from, and default: that.
-    what: of what is no text: a device with `no index` where one is wanted, a `context` manager, a `bool`.
+    what: of what is no text: a device with `no index` where one is wanted, a `context` manager, a `bool`;
+        an `ordinal` is past the devices that `CUDA_VISIBLE_DEVICES` leaves, which the file sets at `default`.
     """
 
     text: str
@@ -306,9 +307,9 @@ class Save(Event):
 class IgnoredDevice(Event):
     """A function has a parameter for the device that it never reads, and decides itself where a tensor goes.
 
-    name: the parameter. parameter: its node. how: `created`, `cuda()`, `own device`, `legacy` (given to
-    `torch.Tensor`, which takes the CPU alone). overrides: the function does read it, and takes its object's own device
-    only where it gets none.
+    name: the parameter. parameter: its node. how: `created`, `cuda()`, `own device`, `first` (returned before it
+    is read, where an accelerator is there), `legacy` (given to `torch.Tensor`, which takes the CPU alone).
+    overrides: the function does read it, and takes its object's own device only where it gets none.
     """
 
     name: str
@@ -621,8 +622,12 @@ class AsyncRead(Event):
 
 @dataclass(slots=True)
 class Env(Event):
-    """An environment variable is set. after_torch: torch was imported before. started: what started CUDA before."""
+    """An environment variable is set. after_torch: torch was imported before. started: what started CUDA before.
+
+    text: what it is set to, where that is written out.
+    """
 
     name: str
     after_torch: bool
     started: cst.CSTNode | None = None
+    text: str | None = None

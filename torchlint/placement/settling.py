@@ -13,6 +13,7 @@ from torchlint.placement.hazards.comparisons import is_given
 from torchlint.placement.hazards.generators import is_accelerator
 from torchlint.placement.hazards.loads import is_written_before
 from torchlint.placement.hazards.own_files import mark_own_files
+from torchlint.placement.hazards.startup import past_visible
 from torchlint.placement.hazards.timers import note_decorated
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.scene import Scene
@@ -28,6 +29,7 @@ def settle(run: Interpreter) -> Iterator[Event]:
     """The events of a file in program order, without those that later code refutes."""
     mark_own_files(run)
     note_decorated(run)
+    yield from past_visible(run)
     functions = {id(function.node): function for function in run.functions}
     helpers = _of_steps(run.functions)
     seldom = _called_seldom(run.functions)

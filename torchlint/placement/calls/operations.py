@@ -416,7 +416,7 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
         return
     base = run.evaluate(target.value, env)
     if base.kind is Kind.API and base.name == "os.environ" and type(target.slice[0].slice) is cst.Index:
-        note_variable(run, target, target.slice[0].slice.value)
+        note_variable(run, target, target.slice[0].slice.value, value)
     plain = [e.slice.value for e in target.slice if type(e.slice) is cst.Index]
     indices = [Operand(i, run.evaluate(i, env), "index") for i in plain]
     name = dotted(target.value)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.placement.devices import is_vendor
 from torchlint.placement.events import Create, IgnoredDevice, Move
 from torchlint.placement.knowledge import torch_api
-from torchlint.placement.syntax import condition, descendants, dotted, statements, words
+from torchlint.placement.syntax import condition, descendants, dotted, statements, string, words
 from torchlint.placement.values import Kind, Where
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def note_ignored_device(run: Interpreter, function: Function) -> None:
         *function.node.params.params,
         *function.node.params.kwonly_params,
     )
+    _note_decided_first(run, function, parameters)
     parameter = next((p for p in parameters if p.name.value in _NAMES), None)
     if parameter is None or {"locals", "vars"} & usage.called:
         return
@@ -38,6 +40,48 @@ def note_ignored_device(run: Interpreter, function: Function) -> None:
     if any(run.usage.of(inner).loads.get(name) for inner in within):
         return
     _note(run, function, name, parameter, frozenset({"created", "cuda()", "own device"}))
+
+
+def _note_decided_first(run: Interpreter, function: Function, parameters: tuple[cst.Param, ...]) -> None:
+    """A function returns the device that is there before it looks at the parameter by which its caller may choose."""
+    body = statements(function.node.body)
+    for parameter in parameters:
+        name = parameter.name.value
+        asked = next((i for i, s in enumerate(body) if _reads(s, name)), len(body))
+        if not any(_is_compared_with_cpu(s, name) for s in body[asked:]):
+            continue
+        for statement in body[:asked]:
+            chosen = _returned_if_available(statement)
+            if chosen is not None:
+                run.emit(IgnoredDevice(chosen, run.scene, name, parameter, "first"))
+                return
+
+
+def _reads(code: cst.CSTNode, name: str) -> bool:
+    return any(type(n) is cst.Name and n.value == name for n in descendants(code))
+
+
+def _is_compared_with_cpu(code: cst.CSTNode, name: str) -> bool:
+    """Whether code asks whether a parameter says "cpu"."""
+    for node in descendants(code):
+        if type(node) is cst.Comparison and len(node.comparisons) == 1:
+            sides = (node.left, node.comparisons[0].comparator)
+            if any(string(side) == "cpu" for side in sides) and any(_reads(side, name) for side in sides):
+                return True
+    return False
+
+
+def _returned_if_available(statement: cst.CSTNode) -> cst.BaseExpression | None:
+    """The accelerator that `if torch.cuda.is_available(): return torch.device("cuda")` returns."""
+    if type(statement) is not cst.If or type(statement.test) is not cst.Call:
+        return None
+    inner = statements(statement.body)
+    last = inner[0].body[0] if type(inner[0]) is cst.SimpleStatementLine else inner[0]
+    if not (dotted(statement.test.func) or "").endswith(".is_available") or type(last) is not cst.Return:
+        return None
+    value = last.value
+    texts = [string(n) for n in descendants(value)] if value is not None else []
+    return value if any(text is not None and is_vendor(text) for text in texts) else None
 
 
 def _note(

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.placement.events import DeviceName, DeviceText, Move
 from torchlint.placement.events import Env as EnvironmentEvent
 from torchlint.placement.syntax import string
+from torchlint.placement.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
+    from torchlint.placement.scene import Scene
+    from torchlint.placement.values import Value
 
 
 class Start(NamedTuple):
@@ -31,17 +35,36 @@ def note_start(run: Interpreter, node: cst.CSTNode) -> None:
         run.started.setdefault(scope, Start(node, run.scene.conditions))
 
 
-def note_variable(run: Interpreter, node: cst.CSTNode, key: cst.CSTNode) -> None:
+def note_variable(run: Interpreter, node: cst.CSTNode, key: cst.CSTNode, value: Value | None = None) -> None:
     """An environment variable is set whose name is written out."""
     text = string(key)
     if text is not None:
-        emit_variable(run, node, text)
+        emit_variable(run, node, text, value)
 
 
-def emit_variable(run: Interpreter, node: cst.CSTNode, name: str) -> None:
+def emit_variable(run: Interpreter, node: cst.CSTNode, name: str, value: Value | None = None) -> None:
     """An environment variable is set: before or after torch is imported, and CUDA started up."""
-    event = EnvironmentEvent(node, run.scene, name, run.torch_imported, _started(run))
+    text = value.name if value is not None and value.kind is Kind.STRING else None
+    event = EnvironmentEvent(node, run.scene, name, run.torch_imported, _started(run), text)
     run.emit(event, name)
+
+
+def past_visible(run: Interpreter) -> list[DeviceText]:
+    """The CUDA devices that a file names by numbers past those that it makes visible itself, once and for all."""
+    found = [e for e in run.events.values() if isinstance(e, EnvironmentEvent) and e.name == "CUDA_VISIBLE_DEVICES"]
+    if len(found) != 1 or found[0].started is not None or found[0].scene.conditions or found[0].text is None:
+        return []
+    numbers = [number.strip() for number in found[0].text.split(",")]
+    if not all(number.isdigit() for number in numbers):
+        return []
+    named: list[tuple[cst.CSTNode, Scene, str]] = []
+    for event in run.events.values():
+        if isinstance(event, DeviceName) and event.literal.startswith("cuda:") and not event.chosen:
+            named.append((event.node, event.scene, event.literal))
+        elif isinstance(event, Move) and event.api == "cuda":
+            named += [(event.node, event.scene, p.place.accelerator) for p in event.target]
+    past = [(n, s, t) for n, s, t in named if t[5:].isdigit() and int(t[5:]) >= len(numbers)]
+    return [DeviceText(n, s, t, default=found[0].node, what="ordinal") for n, s, t in past]
 
 
 def _started(run: Interpreter) -> cst.CSTNode | None:
