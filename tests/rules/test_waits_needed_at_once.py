@@ -138,3 +138,10 @@ def test_a_barrier_and_what_may_be_a_mask_are_waited_for(body: str) -> None:
 @pytest.mark.parametrize("body", ["dist.get_rank()", "out = out[0]", "out = out[:, None]"])
 def test_what_reads_nothing_is_not(body: str) -> None:
     assert reported_lines(TIMED.replace("{body}", body), "DEV305") == [12]
+
+
+def test_one_operation_after_a_wait_is_not_worth_a_word() -> None:
+    short = "out = out[mask]\n        loss = torch.nn.functional.nll_loss(out, out)"
+    assert reported_lines(TIMED.replace("{body}", short), "DEV305") == []
+    assert reported_lines(TIMED.replace("{body}", f"{short}\n        loss.backward()"), "DEV305") == [14]
+    assert reported_lines(TIMED.replace("{body}", "loss = torch.relu(out)"), "DEV305") == [12]

@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
 
 class Reading(NamedTuple):
-    """The state when a clock was read: the moment, the last device work and the last wait before it, the scene."""
+    """The state when a clock was read: the moment, the last device work, the last of it that takes long, the last wait.
+
+    work: where that work was; scene: where the clock was read.
+    """
 
     moment: int
     worked: int
+    laboured: int
     waited: int
     work: cst.CSTNode | None
     scene: Scene
@@ -27,6 +31,7 @@ class Reading(NamedTuple):
 class Timeline:
     """Moments count up as the interpretation goes; branches count one after the other.
 
+    laboured: the moment of the last device work that is more than one operation: a model, a backward.
     worked, waited: the moments of the last device work and of the last thing that may have waited for it.
     given: when work was last given to what may be a device. read: when a tensor was last read, whatever the branch.
     drained: when the code last waited for all work with no finding to tell of, and the scene of that.
@@ -36,12 +41,14 @@ class Timeline:
     """
 
     __slots__ = (
-        "clocks", "copied", "drained", "given", "now", "picked", "read", "recorded", "waited", "work", "worked",
+        "clocks", "copied", "drained", "given", "laboured", "now", "picked", "read", "recorded", "waited", "work",
+        "worked",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.now = 0
         self.worked = 0
+        self.laboured = 0
         self.waited = 0
         self.recorded = 0
         self.given = 0
@@ -52,10 +59,12 @@ class Timeline:
         self.clocks: dict[cst.CSTNode, Reading] = {}
         self.copied: dict[cst.CSTNode, int] = {}
 
-    def works(self, node: cst.CSTNode) -> None:
-        """Work is given to the device."""
+    def works(self, node: cst.CSTNode, *, briefly: bool = False) -> None:
+        """Work is given to the device; one operation is done briefly."""
         self.now += 1
         self.worked, self.work = self.now, node
+        if not briefly:
+            self.laboured = self.now
 
     def gives(self) -> None:
         """What may be work for the device is begun."""
@@ -92,7 +101,9 @@ class Timeline:
 
     def reads_clock(self, node: cst.CSTNode, scene: Scene) -> None:
         self.now += 1
-        self.clocks[node] = Reading(self.now, self.worked, max(self.waited, self.picked), self.work, scene)
+        self.clocks[node] = Reading(
+            self.now, self.worked, self.laboured, max(self.waited, self.picked), self.work, scene
+        )
 
     def copies(self, node: cst.CSTNode) -> None:
         """An asynchronous copy to the host begins."""
@@ -116,7 +127,9 @@ def time_between(run: Interpreter, node: cst.CSTNode, end: Value, start: Value) 
             run.emit(Timing(node, run.scene, None, None, end.origin))
         return
     same = begin.scene.loops == stop.scene.loops and begin.scene.function is stop.scene.function
-    if same and begin.moment < stop.worked and stop.waited <= stop.worked:
+    # What is left after a wait within the span has to be worth a word.
+    last = stop.laboured if stop.waited > begin.moment else stop.worked
+    if same and begin.moment < last and stop.waited <= last:
         run.emit(Timing(node, run.scene, start.origin, stop.work, end.origin))
 
 

@@ -104,7 +104,7 @@ def mix(
     if not result.on_host:
         run.timeline.gives()
     if any(p.place.is_named for p in result.places):
-        run.timeline.works(node)
+        run.timeline.works(node, briefly=True)
     return result
 
 
