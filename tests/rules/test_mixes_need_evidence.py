@@ -361,3 +361,11 @@ def test_a_loss_function_that_a_program_calls_once_copies_once(around: str, repo
         main(load(), make())
         """
     assert bool(findings(code, "DEV202")) == reported
+
+
+@pytest.mark.parametrize(("name", "reported"), [("5_net.py", False), ("net.py", True)])
+def test_a_page_that_nobody_can_import_and_that_speaks_of_no_device_runs_on_the_cpu(
+    tmp_path: Path, name: str, reported: bool
+) -> None:
+    (tmp_path / name).write_text(MODEL)
+    assert bool(findings(MODEL, CODE, "DEV201", path=str(tmp_path / name))) == reported

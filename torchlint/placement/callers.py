@@ -110,16 +110,22 @@ _OF_DEVICES = re.compile(
 _IS_PROGRAM = re.compile(rb"^if __name__ ==", re.MULTILINE)
 
 
+def is_importable(path: str) -> bool:
+    """Whether an import can name a file: `01_net.py` and `net-1.py` are run, and never imported."""
+    return os.path.basename(path).partition(".")[0].isidentifier()
+
+
 def stay_on_host(texts: Iterable[bytes], path: str) -> bool:
     """Whether a folder holds programs that train and all that they are made of, and none of it speaks of a device.
 
-    texts: what its modules hold. A package is used by others, which may.
+    texts: what its modules hold. A package is used by others, which may. What no import can name runs by itself.
     """
     if os.path.exists(os.path.join(os.path.dirname(os.path.abspath(path)), "__init__.py")):
         return False
     held = list(texts)
     programs = any(_IS_PROGRAM.search(text) for text in held) and any(b".backward(" in text for text in held)
-    return programs and not any(_OF_DEVICES.search(text) for text in held)
+    alone = bool(held) and not is_importable(path)
+    return (programs or alone) and not any(_OF_DEVICES.search(text) for text in held)
 
 
 def root_of(path: str) -> str | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import libcst as cst
 
 from torchlint.placement.allowance import Allowance
-from torchlint.placement.callers import Texts, has_default_device, how_often, root_of, stay_on_host
+from torchlint.placement.callers import Texts, has_default_device, how_often, is_importable, root_of, stay_on_host
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge.apis import api_value
 from torchlint.placement.savers import Savers
@@ -54,7 +54,7 @@ class Project:
         self._uses: dict[str, set[str]] = {}
         #: What the modules of a folder hold.
         self._beside: dict[str, list[bytes]] = {}
-        self._on_host: dict[str, bool] = {}
+        self._on_host: dict[tuple[str, bool], bool] = {}
         #: The top folder of each folder's project, the texts of projects, and how often they run a class of a file.
         self._tops: dict[str, str | None] = {}
         self._texts: dict[str, Texts] = {}
@@ -110,11 +110,11 @@ class Project:
 
     def stays_on_host(self, path: str) -> bool:
         """Whether the file at `path` is part of programs that never speak of a device: see `callers.stay_on_host`."""
-        folder = os.path.dirname(os.path.abspath(path))
+        key = os.path.dirname(os.path.abspath(path)), is_importable(path)
         texts = self.beside(path)
-        if folder not in self._on_host:
-            self._on_host[folder] = stay_on_host(texts, path)
-        return self._on_host[folder]
+        if key not in self._on_host:
+            self._on_host[key] = stay_on_host(texts, path)
+        return self._on_host[key]
 
     def has_default_device(self, path: str) -> bool:
         """Whether programs of the project run the code of the file at `path` on a default device that they set."""
