@@ -15,7 +15,14 @@ from pathlib import Path
 import libcst as cst
 
 from torchlint.placement.allowance import Allowance
-from torchlint.placement.callers import Texts, has_default_device, how_often, is_importable, root_of, stay_on_host
+from torchlint.placement.callers import (
+    Texts,
+    has_default_device,
+    how_often,
+    is_importable,
+    root_of,
+    stay_on_host,
+)
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge.apis import api_value
 from torchlint.placement.savers import Savers
