@@ -269,3 +269,29 @@ def test_what_bears_the_name_of_a_device_is_for_it(cls: str, marked: str) -> Non
                 self.device = torch.device("hpu"){marked}
         """
     expect(code, CODE)
+
+
+@pytest.mark.parametrize(("asked", "marked"), [("self.table.is_pinned()", ""), ("self.table.is_contiguous()", "  # <-")])
+def test_memory_is_pinned_where_an_accelerator_is(asked: str, marked: str) -> None:
+    code = f"""
+        import torch
+        class Store:
+            def __init__(self, table):
+                self.table = table
+            def read(self):
+                if {asked}:
+                    return self.table.cuda(){marked}
+                return self.table
+        """
+    expect(code, CODE)
+
+
+@pytest.mark.parametrize(("layer", "marked"), [("CuGraphRelGraphConv", ""), ("RelGraphConv", "  # <-")])
+def test_a_layer_of_a_cuda_library_needs_cuda(layer: str, marked: str) -> None:
+    code = f"""
+        import torch
+        from dgl.nn import {layer}
+        device = torch.device("cuda"){marked}
+        net = {layer}(8, 8).to(device)
+        """
+    expect(code, CODE)

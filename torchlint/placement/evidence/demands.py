@@ -17,7 +17,8 @@ from torchlint.placement.values import Kind
 _CUDA_LIBRARIES = frozenset(
     "triton cupy pycuda tensorrt torch_tensorrt torch2trt flash_attn apex amp_C transformer_engine nvidia pynvml spconv"
     " MinkowskiEngine causal_conv1d_cuda selective_scan_cuda deep_gemm cutlass nvdiffrast tinycudann cudnn vllm sglang"
-    " bitsandbytes torchcomms colossalai deepspeed megatron horovod fairscale tensorrt_llm".split()
+    " bitsandbytes torchcomms colossalai deepspeed megatron horovod fairscale tensorrt_llm"
+    " cudf cugraph pylibcugraph pylibcugraphops rmm".split()
 )
 #: Those of them that are CUDA kernels through and through, so that their own files are for CUDA, too.
 _OF_KERNELS = frozenset(
@@ -25,8 +26,8 @@ _OF_KERNELS = frozenset(
     " nvdiffrast tinycudann".split()
 )
 _EXTENSIONS = ("torch.utils.cpp_extension", "numba.cuda")
-#: What of other libraries is for CUDA alone.
-_CUDA_CLASSES = frozenset(["CUDAAccelerator"])
+#: How the names of what is for CUDA alone begin in other libraries: cuGraph's layers of DGL and PyTorch Geometric, ….
+_CUDA_CLASSES = ("CUDAAccelerator", "CuGraph")
 #: Libraries whose import imports torch at once.
 _ON_TORCH = frozenset(
     "torch torchvision torchaudio lightning pytorch_lightning accelerate timm torchmetrics torch_geometric kornia"
@@ -41,7 +42,8 @@ def note_import(run: Interpreter, node: cst.CSTNode, name: str) -> None:
     if run.scene.caught or run.scene.function is not None:
         return
     first, last = name.partition(".")[0], name.rpartition(".")[2]
-    if first.endswith("_cuda") or first in _CUDA_LIBRARIES or last in _CUDA_CLASSES or name.startswith(_EXTENSIONS):
+    needed = first.endswith("_cuda") or first in _CUDA_LIBRARIES or name.startswith(_EXTENSIONS)
+    if needed or last.startswith(_CUDA_CLASSES):
         run.emit(Demand(node, run.scene, "import"))
 
 

@@ -100,6 +100,8 @@ def method_call(
     if known is not None:
         return known
     handler = _BY_KIND.get(receiver.kind)
+    if name == "is_pinned" and receiver.kind in (Kind.TENSOR, Kind.UNKNOWN):
+        return Value(Kind.NUMBER, tests=frozenset({"flag"}))  # memory is pinned for an accelerator that is there
     if name == "type" and not arguments.all():
         return Value(Kind.STRING)
     if name in PLACING and receiver.kind is Kind.UNKNOWN:
