@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Reading(NamedTuple):
-    """The state when a clock was read: the moment, the last device work, the last of it that takes long, the last wait.
+    """The state when a clock was read: the moment, the last device work, the last that takes long, the last waits.
 
     work: where that work was; scene: where the clock was read.
     """
@@ -24,6 +24,7 @@ class Reading(NamedTuple):
     worked: int
     laboured: int
     waited: int
+    picked: int
     work: cst.CSTNode | None
     scene: Scene
 
@@ -102,7 +103,7 @@ class Timeline:
     def reads_clock(self, node: cst.CSTNode, scene: Scene) -> None:
         self.now += 1
         self.clocks[node] = Reading(
-            self.now, self.worked, self.laboured, max(self.waited, self.picked), self.work, scene
+            self.now, self.worked, self.laboured, self.waited, self.picked, self.work, scene
         )
 
     def copies(self, node: cst.CSTNode) -> None:
@@ -127,9 +128,9 @@ def time_between(run: Interpreter, node: cst.CSTNode, end: Value, start: Value) 
             run.emit(Timing(node, run.scene, None, None, end.origin))
         return
     same = begin.scene.loops == stop.scene.loops and begin.scene.function is stop.scene.function
-    # What is left after a wait within the span has to be worth a word.
-    last = stop.laboured if stop.waited > begin.moment else stop.worked
-    if same and begin.moment < last and stop.waited <= last:
+    # What is left after a mask has picked within the span has to be worth a word.
+    last = stop.laboured if stop.picked > begin.moment else stop.worked
+    if same and begin.moment < last and max(stop.waited, stop.picked) <= last:
         run.emit(Timing(node, run.scene, start.origin, stop.work, end.origin))
 
 
