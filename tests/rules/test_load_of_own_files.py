@@ -186,3 +186,10 @@ def test_what_the_project_saves_from_the_cpu_comes_back_to_it(tmp_path: Path, ke
     reading = tmp_path / "read.py"
     reading.write_text("import torch\ndef patch(net, weights_path):\n    net.load(torch.load(weights_path))\n")
     assert bool(findings(reading.read_text(), CODE, path=str(reading))) is reported
+
+
+def test_a_save_that_is_a_comment_saves_nothing_from_the_cpu(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text("")
+    reading = tmp_path / "read.py"
+    reading.write_text("import torch\n# torch.save(net, path)\ndef patch(net, path):\n    net.load_state_dict(torch.load(path))\n")
+    assert findings(reading.read_text(), CODE, path=str(reading))

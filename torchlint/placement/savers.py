@@ -47,7 +47,7 @@ def _saving(text: str) -> Iterator[ast.AST]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     scopes: list[ast.AST] = [s for s in _definitions(tree) if any(_saved(s))]
-    yield from scopes or [tree]
+    yield from scopes or ([tree] if any(_saved(tree)) else [])
 
 
 def _definitions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
