@@ -60,10 +60,12 @@ class NumpyOfDeviceTensor(Rule):
         value, away = event.operand.value, event.away
         source = shown(event.operand.node, self.context)
         if away is None:
-            message = f"`{source}` hangs on a graph, and `numpy()` refuses it: detach it first"
-            # A function may be called where gradients are off; a program's own statements are not.
-            here = event.scene.role == "script" and not event.scene.is_test and value.certainty is Certainty.KNOWN
-            sure = Confidence.LIKELY if here else Confidence.POSSIBLE
+            whole = f"each of `{source}`" if event.operand.role == "elements" else f"`{source}`"
+            message = f"{whole} hangs on a graph, and `numpy()` refuses it: detach it first"
+            # A function may be called where gradients are off; a program's own statements are not, nor is what trains.
+            here = event.scene.role == "script" and value.certainty is Certainty.KNOWN
+            trains = event.trains and {"loss", "grad"} <= value.facts
+            sure = Confidence.LIKELY if (here or trains) and not event.scene.is_test else Confidence.POSSIBLE
             yield self.finding(event, message, confidence=sure, fix=self._fix(event, ".detach()"))
             return
         sure = confidence_of(value.certainty)

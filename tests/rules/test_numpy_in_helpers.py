@@ -74,3 +74,49 @@ def test_a_list_of_buffers_by_computed_names_is_reported() -> None:
 
 def test_a_list_of_names_of_buffers_is_silent() -> None:
     expect(BUFFERS.format(kept='f"part_{i}"', read="getattr(self, part)", mark=""), "DEV103")
+
+
+@pytest.mark.parametrize("call", ["plt.plot(kept)", "np.mean(kept)", "np.array(loss)", "np.log10(loss)"])
+@pytest.mark.parametrize("within", [True, False])
+def test_losses_that_go_to_numpy_with_their_graph_are_reported(call: str, within: bool) -> None:
+    head = "import matplotlib.pyplot as plt\nimport numpy as np\nimport torch\n"
+    body = f"""w = torch.ones(3, requires_grad=True)
+kept = []
+for i in range(9):
+    loss = torch.nn.functional.mse_loss(w * i, w)
+    loss.backward()
+    kept.append(loss)
+{call}  # <-
+"""
+    if within:
+        body = "def train():\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    expect(head + body, "DEV106")
+
+
+@pytest.mark.parametrize("kept", ["loss.item()", "loss.detach()", "float(loss)", "loss.data"])
+def test_losses_without_their_graph_are_silent(kept: str) -> None:
+    expect(
+        f"""
+        import matplotlib.pyplot as plt
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        kept = []
+        for i in range(9):
+            loss = torch.nn.functional.mse_loss(w * i, w)
+            loss.backward()
+            kept.append({kept})
+        plt.plot(kept)
+        """,
+        "DEV106",
+    )
+
+
+def test_what_a_function_computes_may_have_no_graph_where_it_is_called() -> None:
+    expect(
+        """
+        import numpy as np
+        def score(net, x):
+            return np.array(net(x)), np.mean([net(x)])
+        """,
+        "DEV106",
+    )

@@ -140,13 +140,14 @@ class HostOnly(Event):
 
     api: `numpy`, `numpy.…`, `pack_padded_sequence`. operand: what is handed over; away: the alternative that is not
     on the host, or None where the value requires grad and NumPy refuses it for that. confirmed: calls within the file
-    pass what is off the host.
+    pass what is off the host. trains: the function runs a backward, so that gradients are on.
     """
 
     api: str
     operand: Operand
     away: Alternative | None
     confirmed: bool = False
+    trains: bool = False
 
 
 @dataclass(slots=True)

@@ -352,8 +352,8 @@ def emit_host_only(run: Interpreter, node: cst.CSTNode, api: str, operand: Opera
     away = [p for p in value.places if p.place.where not in (Where.HOST, Where.UNKNOWN)]
     if away:
         run.emit(HostOnly(node, run.scene, api, operand, min(away, key=lambda p: _LOUDNESS[p.place.where])))
-    elif "grad" in value.facts and "cut" not in value.facts and not run.scene.no_grad and api == "numpy":
-        run.emit(HostOnly(node, run.scene, api, operand, None))
+    elif "grad" in value.facts and "cut" not in value.facts and not run.scene.no_grad and api.startswith("numpy"):
+        run.emit(HostOnly(node, run.scene, api, operand, None, trains=run.frame.usage.trains))
 
 
 def is_given(value: Value) -> bool:

@@ -283,6 +283,7 @@ def _host_library(run: Interpreter, root: str, name: str, arguments: Arguments) 
                 emit_host_only(run, operand.node, f"numpy by {name}", replace(operand, value=given, role=role))
             else:
                 _note_handed(run, operand, f"numpy by {name}")
+                _note_graph(run, operand, f"numpy by {name}")
     return ARRAY if root in ("cv2", "sklearn") else UNKNOWN
 
 
@@ -314,6 +315,8 @@ def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Ar
             emit_host_only(run, operand.node, f"numpy.{rest}", replace(operand, value=given, role=role))
         elif given is None and last not in _DELEGATED:
             _note_handed(run, operand, f"numpy.{rest}")
+        if last not in _DELEGATED or operand.value.kind is Kind.SEQUENCE:
+            _note_graph(run, operand, f"numpy.{rest}")
         if isinstance(operand.node, cst.BaseExpression):
             read_pending(run, operand.node, f"numpy.{rest}", operand.value)
     if last in _NUMPY_NUMBERS and "axis" not in arguments.named and len(arguments.positional) < 2:
@@ -345,6 +348,15 @@ _FOLLOWING = frozenset(["asarray", "array", "ascontiguousarray", "copy", "reshap
 _DTYPE_AT = {"eye": 3, "linspace": 5, "logspace": 5, "random.rand": 99, "random.randn": 99, "random.uniform": 99,
              "random.normal": 99, "random.random": 99, "random.standard_normal": 99, "squeeze": 99, "expand_dims": 99,
              "copy": 99, "ascontiguousarray": 1, "random.random_sample": 99}  # fmt: skip
+
+
+def _note_graph(run: Interpreter, operand: Operand, api: str) -> None:
+    """A tensor, or a list of some, goes to NumPy with its graph."""
+    value, role = operand.value, operand.role
+    if value.kind is Kind.SEQUENCE and "made" in value.facts:
+        value, role = element_of(value), "elements"
+    if value.kind is Kind.TENSOR and (not value.places or value.on_host):
+        emit_host_only(run, operand.node, api, replace(operand, value=value.at(()), role=role))
 
 
 def _note_handed(run: Interpreter, operand: Operand, api: str) -> None:
