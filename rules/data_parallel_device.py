@@ -14,9 +14,10 @@ class DataParallelDevice(Rule):
 
     What it does
         Finds `nn.DataParallel` over a model that the code put on another device than the first of `device_ids`
-        (by default that is 0), and over a Module of the file whose `forward` reads its submodules from a list that
-        is no `nn.ModuleList`, or asks `next(self.parameters())`. Also `DistributedDataParallel` with `device_ids` over
-        a model that is still on the CPU, or with more than one of them.
+        (by default that is 0) or never moves where it moves tensors, and over a Module of the file whose `forward`
+        reads its submodules from a list that is no `nn.ModuleList`, or asks `next(self.parameters())`. Also
+        `DistributedDataParallel` with `device_ids` over a model that is still on the CPU, or with more than one of
+        them.
 
     Why it matters
         Each forward copies the model from the first device to the others, and raises if it is not there. What a
@@ -78,6 +79,11 @@ class DataParallelDevice(Rule):
             message = "the replicas of DataParallel have no `parameters()`, and this raises StopIteration in them"
             notes = (Note("context", parallel.node, "the model is wrapped here"),)
             yield self.finding(parallel.read, message, confidence=Confidence.LIKELY, notes=notes)
+        elif parallel.how == "unmoved":
+            message = "the model is still on the CPU, and DataParallel wants it on the first of its devices"
+            made = parallel.origin
+            notes = () if made is None else (Note("origin", made, "it is made here"),)
+            yield self.finding(parallel, message, confidence=Confidence.LIKELY, notes=notes)
         elif parallel.how == "several":
             message = "DistributedDataParallel takes one device a process, and raises for more"
             yield self.finding(parallel, message, confidence=Confidence.LIKELY)

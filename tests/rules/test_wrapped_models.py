@@ -202,3 +202,34 @@ def test_replicas_have_no_parameters_to_ask(wrap: str) -> None:
     expect(REPLICAS.format(own="next(self.parameters()).device", mark="  # <-", wrap=wrap), "DEV116")
     expect(REPLICAS.format(own="self.body.weight.device", mark="", wrap=wrap), "DEV116")
     expect(REPLICAS.format(own="next(self.parameters()).device", mark="", wrap="Outer()"), "DEV116")
+
+
+UNMOVED = """
+import torch
+from torch import nn
+def train(loader, devices, lr):
+    net = nn.DataParallel(nn.Sequential(nn.Linear(3, 3), nn.ReLU()), device_ids={ids}){mark}
+    {moved}
+    opt = torch.optim.SGD(net.parameters(), lr)
+    for x, y in loader:
+        x, y = {batch}
+        nn.functional.mse_loss(net(x), y).backward()
+        opt.step()
+"""
+SENT = "x.to(devices[0]), y.to(devices[0])"
+
+
+@pytest.mark.parametrize(
+    "ids, moved, batch, marked",
+    [
+        ("devices", "pass", SENT, True),
+        ("None", "pass", SENT, True),
+        ("[0]", "pass", SENT, False),
+        ("devices", "net.to(devices[0])", SENT, False),
+        ("devices", "net = net.cuda()", SENT, False),
+        ("devices", "place(net)", SENT, False),
+        ("devices", "pass", "x, y", False),
+    ],
+)
+def test_a_model_that_is_wrapped_and_never_moved_is_reported(ids: str, moved: str, batch: str, marked: bool) -> None:
+    expect(UNMOVED.format(ids=ids, moved=moved, batch=batch, mark="  # <-" if marked else ""), "DEV116")

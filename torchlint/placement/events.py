@@ -418,7 +418,8 @@ class Parallel(Event):
 
     how: `elsewhere` (it is on CUDA device `at`, the first of the devices is `first`, `origin` put it there), `list`
     (its forward reads submodules from a plain list, at `read`), `parameters` (it takes one of its own, which replicas
-    have not), `unplaced` (nothing moved it to the device that `device_ids` names), `several` (which names more).
+    have not), `unmoved` (it is on the CPU, and only tensors are moved), `unplaced` (nothing moved it to the device that
+    `device_ids` names), `several` (which names more). name: that the wrapper is bound to.
     """
 
     how: str
@@ -426,6 +427,7 @@ class Parallel(Event):
     at: int = 0
     origin: cst.CSTNode | None = None
     read: cst.CSTNode | None = None
+    name: str = ""
 
 
 @dataclass(slots=True)

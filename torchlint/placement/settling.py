@@ -8,13 +8,26 @@ from functools import cached_property
 import libcst as cst
 
 from torchlint.placement.definitions.records import Class, Function
-from torchlint.placement.events import Compare, Draw, Event, HostOnly, Leftover, Load, Mix, Move, Return, Sync
+from torchlint.placement.events import (
+    Compare,
+    Draw,
+    Event,
+    HostOnly,
+    Leftover,
+    Load,
+    Mix,
+    Move,
+    Parallel,
+    Return,
+    Sync,
+)
 from torchlint.placement.hazards.comparisons import is_given
 from torchlint.placement.hazards.generators import is_accelerator
 from torchlint.placement.hazards.loads import is_written_before
 from torchlint.placement.hazards.own_files import mark_own_files
 from torchlint.placement.hazards.startup import past_visible
 from torchlint.placement.hazards.timers import note_decorated
+from torchlint.placement.hazards.wrappers import is_left_behind
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.scene import Scene
 from torchlint.placement.values import Certainty, Kind, Place, Value, Where
@@ -59,6 +72,9 @@ def settle(run: Interpreter) -> Iterator[Event]:
         if isinstance(event, Compare) and event.given:
             asking = functions.get(id(event.scene.function))
             if asking is None or not is_given(run, event, asking):
+                continue
+        if isinstance(event, Parallel) and event.how == "unmoved":
+            if event.origin in run.moved_elsewhere or not is_left_behind(event, run.events.values()):
                 continue
         if isinstance(event, Draw) and event.onto == "default":
             if not run.default_devices or not all(map(is_accelerator, run.default_devices)):

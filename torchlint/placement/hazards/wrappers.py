@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.definitions.records import Class
-from torchlint.placement.events import Behind, Parallel
+from torchlint.placement.events import Behind, Event, Move, Parallel, Use
 from torchlint.placement.evidence.options import assigned_attributes
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.syntax import descendants, dotted, integer, mentions
@@ -80,11 +81,34 @@ def note_parallel(run: Interpreter, node: cst.Call, api: str, arguments: Argumen
     at = _index_of(module)
     if first is not None and at is not None and at != first and several:
         run.emit(Parallel(node, run.scene, "elsewhere", first, at, module.origin))
+    if (several or first is None) and module.kind is Kind.MODULE and module.certainty is Certainty.KNOWN and module.on_host:
+        name = _bound_name(run, node)
+        if name and name in run.frame.usage.called:
+            run.emit(Parallel(node, run.scene, "unmoved", origin=module.origin, name=name))
     if isinstance(module.ref, Class):
         for held in _lists_in_forward(module.ref):
             run.emit(Parallel(node, run.scene, "list", read=held), held)
         for read in _reads_parameters(module.ref):
             run.emit(Parallel(node, run.scene, "parameters", read=read), read)
+
+
+def _bound_name(run: Interpreter, node: cst.Call) -> str:
+    """The local name that a wrapper is bound to, where nothing else gets it, by which it might be moved unseen."""
+    statement = run.statement
+    if type(statement) is not cst.Assign or statement.value is not node or len(statement.targets) != 1:
+        return ""
+    name, usage = dotted(statement.targets[0].target) or "", run.frame.usage
+    given = name in usage.given or name in usage.call_arguments or name in usage.torch_arguments
+    moved = usage.attributes.get(name, set()) & {"to", "cuda", "module", "apply"}
+    return "" if "." in name or given or moved else name
+
+
+def is_left_behind(event: Parallel, events: Iterable[Event]) -> bool:
+    """Whether a function sends tensors to a device, and no Module, after it wrapped one on the CPU."""
+    moves = [
+        e for e in events if isinstance(e, Move) and e.moves_device and e.scene.function is event.scene.function
+    ]
+    return bool(moves) and all(m.value.kind in (Kind.TENSOR, Kind.UNKNOWN) and m.use is Use.USED for m in moves)
 
 
 def _note_distributed(run: Interpreter, node: cst.Call, ids: cst.CSTNode, module: Value) -> None:
