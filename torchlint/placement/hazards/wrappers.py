@@ -81,7 +81,7 @@ def note_parallel(run: Interpreter, node: cst.Call, api: str, arguments: Argumen
     at = _index_of(module)
     if first is not None and at is not None and at != first and several:
         run.emit(Parallel(node, run.scene, "elsewhere", first, at, module.origin))
-    if (several or first is None) and module.kind is Kind.MODULE and module.certainty is Certainty.KNOWN and module.on_host:
+    if (several or first is None) and _is_on_host(module):
         name = _bound_name(run, node)
         if name and name in run.frame.usage.called:
             run.emit(Parallel(node, run.scene, "unmoved", origin=module.origin, name=name))
@@ -90,6 +90,10 @@ def note_parallel(run: Interpreter, node: cst.Call, api: str, arguments: Argumen
             run.emit(Parallel(node, run.scene, "list", read=held), held)
         for read in _reads_parameters(module.ref):
             run.emit(Parallel(node, run.scene, "parameters", read=read), read)
+
+
+def _is_on_host(module: Value) -> bool:
+    return module.kind is Kind.MODULE and module.certainty is Certainty.KNOWN and module.on_host
 
 
 def _bound_name(run: Interpreter, node: cst.Call) -> str:
@@ -117,7 +121,7 @@ def _note_distributed(run: Interpreter, node: cst.Call, ids: cst.CSTNode, module
         return
     if len(ids.elements) > 1:
         run.emit(Parallel(node, run.scene, "several"))
-    elif ids.elements and module.kind is Kind.MODULE and module.certainty is Certainty.KNOWN and module.on_host:
+    elif ids.elements and _is_on_host(module):
         run.emit(Parallel(node, run.scene, "unplaced", origin=module.origin))
 
 
