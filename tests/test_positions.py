@@ -81,6 +81,26 @@ def test_the_statements_around_a_node_suffice_to_find_it(text: str, number: int)
         assert all(spans[key] == span for key, span in found.spans.items())
 
 
+@settings(max_examples=60, deadline=None)
+@given(programs(), st.integers(0, 1000))
+def test_the_line_around_a_node_suffices_to_find_it(text: str, number: int) -> None:
+    module = parsed(text)
+    assume(text == module.code)
+    nodes = [node for node in all_nodes(module) if isinstance(node, cst.BaseExpression)]
+    assume(nodes)
+    node = nodes[number % len(nodes)]
+    assert places(module, [node], text).span(node) == by_codegen(module, {id(node)}, False)[1][id(node)]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_of_two_equal_lines_within_functions_the_right_one_is_found(number: int) -> None:
+    text = "def f(x):\n    if x:\n      x.go()\n    x.go()\n\nclass A:\n    def g(x):\n        x.go()\n        x.go()\n"
+    module = cst.parse_module(text)
+    calls = [node for node in all_nodes(module) if isinstance(node, cst.Call)]
+    starts = [i for i in range(len(text)) if text.startswith("x.go()", i)]
+    assert places(module, [calls[number]], text).span(calls[number]) == (starts[number], starts[number] + 6)
+
+
 def test_of_two_equal_statements_the_right_one_is_found() -> None:
     text = "import torch\nx.cuda()\nif a:\n    x.cuda()\nx.cuda()\n"
     module = parse(text)

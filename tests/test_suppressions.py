@@ -12,7 +12,7 @@ from programs import programs
 
 from torchlint.findings import Confidence, FileResult, Finding, Safety
 from torchlint.source import Source, Unreadable, parse
-from torchlint.suppressions import find_suppressions
+from torchlint.suppressions import find_suppressions, may_suppress
 
 CUDA = rule("cuda", 900)
 ITEM = rule("item", 901)
@@ -361,3 +361,8 @@ def test_removing_unused_suppressions_leaves_none(parts: list[str]) -> None:
     assert outcome.data.decode().splitlines()[0].startswith("import torch")
     assert outcome.data.decode().endswith("\nx.cuda()\n")
     assert fix(outcome.data, CUDA, ITEM).data == outcome.data
+
+
+@pytest.mark.parametrize("comment", ["# noqa: F401", "# noqa: E501, W503", "# NOQA", "# noqa: F401\nDEV = 900"])
+def test_what_other_linters_are_told_costs_no_look_at_comments(comment: str) -> None:
+    assert not may_suppress(f"import torch  {comment}\n", {"DEV900": CUDA})

@@ -169,9 +169,9 @@ def _suppressions(program: Program, rules: Mapping[str, type[Rule]]) -> Suppress
     """The suppression comments of a file; None, without tokenizing it, where it has none."""
     if _COMMENTS.search(program.text) is None:
         return None
-    from torchlint.suppressions import find_suppressions
+    from torchlint.suppressions import find_suppressions, may_suppress
 
-    return find_suppressions(program, rules)
+    return find_suppressions(program, rules) if may_suppress(program.text, rules) else None
 
 
 def _refusal(problem: Unreadable, path: str, rule: type[Rule]) -> Candidate:

@@ -20,7 +20,7 @@ from libcst._nodes.internal import CodegenState
 
 from torchlint.deep import deeply
 from torchlint.findings import Position, Range
-from torchlint.placement.syntax import children
+from torchlint.placement.syntax import children, descendants
 from torchlint.source import Lines
 
 _Spans = dict[int, tuple[int, int]]
@@ -114,8 +114,8 @@ def _find_in_parts(
                 return None
         opened = {id(statement) for statement in module.body[:first]}
         for part in parts:
+            known = id(part) in opened or (not statements and _record_lines(module, part, wanted, text, spans, holders))
             recorder = _Recorder(module, wanted, statements)
-            known = id(part) in opened
             if not known and not _record(recorder, [part], text, None, spans, holders, open_end=[part] == [*open_end]):
                 return None
     except (AttributeError, TypeError, KeyError):  # LibCST has changed inside, or nodes are of the other sort
@@ -153,6 +153,40 @@ def _holding(module: cst.Module, nodes: Iterable[cst.CSTNode]) -> tuple[list[cst
 
 
 _PUNCTUATION = (cst.Comma, cst.LeftParen, cst.RightParen)
+
+
+def _record_lines(
+    module: cst.Module, part: cst.CSTNode, wanted: set[int], text: str, spans: _Spans, holders: _Holders
+) -> bool:
+    """The same as `_record` from the lines of a statement alone that hold the nodes; False where they will not do."""
+    lines = _lines_holding(part, wanted)
+    if not lines or lines[0][0] is part:
+        return False
+    for line, indents in lines:
+        recorder = _Recorder(module, wanted, False)
+        for indent in indents:
+            recorder.increase_indent(module.default_indent if indent is None else indent)
+        if not _record(recorder, [line], text, None, spans, holders, open_end=False):
+            return False
+    return True
+
+
+def _lines_holding(part: cst.CSTNode, wanted: set[int]) -> list[tuple[cst.CSTNode, tuple[str | None, ...]]]:
+    """The lines within a statement that hold the nodes, each with the indents around it; none if a header holds one."""
+    found: list[tuple[cst.CSTNode, tuple[str | None, ...]]] = []
+    stack: list[tuple[cst.CSTNode, tuple[str | None, ...]]] = [(part, ())]
+    while stack:
+        node, indents = stack.pop()
+        if type(node) is cst.SimpleStatementLine:
+            if not wanted.isdisjoint(map(id, descendants(node))):
+                found.append((node, indents))
+            continue
+        if id(node) in wanted:
+            return []
+        if type(node) is cst.IndentedBlock:
+            indents = (*indents, node.indent)
+        stack += [(child, indents) for child in children(node)]
+    return found
 
 
 def _record(

@@ -211,6 +211,18 @@ def find_suppressions(program: Program, rules: Mapping[str, type[Rule]]) -> Supp
     return Suppressions(program, found, known)
 
 
+def may_suppress(text: str, rules: Mapping[str, type[Rule]]) -> bool:
+    """Whether something in a text reads like a suppression of ours: most files that say `noqa` mean other linters.
+
+    Quick, while telling comments from texts in strings is not.
+    """
+    if _DIRECTIVE.search(text) is not None:
+        return True
+    known = {code: rule.name for code, rule in rules.items()}
+    words = {word for match in _NOQA.finditer(text) for word in _MENTION.findall(match["codes"])}
+    return any(_meant(word, known) for word in words)
+
+
 # ---- comments and the statements they belong to ------------------------------------------------------------
 
 _Comment = tuple[int, int, str]  # line from 1, column from 0, text

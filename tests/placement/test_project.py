@@ -9,6 +9,7 @@ import libcst as cst
 import pytest
 
 from torchlint.placement import project as project_module
+from torchlint.placement.allowance import MOST_NESTED_LINES
 from torchlint.placement.events import Mix, Move
 from torchlint.placement.observer import Observation, observe
 from torchlint.placement.project import Project
@@ -256,6 +257,15 @@ def test_a_file_may_have_so_much_read_and_no_more(tree: Tree) -> None:
     assert device_of(observation, "x1") == (Kind.TENSOR, [Where.HOST])
     with pytest.raises(AssertionError):
         device_of(observation, "x3")
+
+
+@pytest.mark.parametrize(("lines", "known"), [(10, True), (MOST_NESTED_LINES, False)])
+def test_so_does_the_summary_of_an_imported_function(tree: Tree, lines: int, known: bool) -> None:
+    tree.write("far.py", "import torch\n\ndef make(n):\n" + "    # why\n" * lines + "    return torch.zeros(n)\n")
+    tree.write("near.py", "import torch\nfrom far import make\n\ndef twice(n):\n    return 2 * make(n)\n")
+    observation = tree.observe("main.py", "from near import twice\nx = twice(3)\n")
+    bound = [target.value for target in observation.bound if isinstance(target, cst.Name)]
+    assert ("x" in bound) is known
 
 
 def test_of_a_class_that_is_too_large_its_bases_are_known(tree: Tree) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import builtins
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -211,8 +210,6 @@ class Interpreter:
         self.computed_buffers: list[tuple[Class, cst.CSTNode, Value]] = []
         #: What first starts CUDA up in each scope, by the id of its function, 0 for the module.
         self.started: dict[int, Start] = {}
-        #: The names of the attributes that the file assigns, of objects other than `self`; None until something asks.
-        self.assigned_attributes: frozenset[str] | None = None
         #: What held where Modules were wrapped in DataParallel or DistributedDataParallel.
         self.wrapped_under: set[tuple[str, bool]] = set()
         #: Where they were.
@@ -334,7 +331,7 @@ class Interpreter:
                         ended = True
                     elif outcome.tests or outcome.condition:
                         # The other branch left: what it tested is false from here on.
-                        self.scene = _under(self.scene, outcome.tests, outcome.condition)
+                        self.scene = self.scene.given(outcome.tests, outcome.condition)
             if ended:
                 break
         if not goes_on:
@@ -346,15 +343,9 @@ class Interpreter:
             return self.block(body.body, env)
         return self.block([cst.SimpleStatementLine(body=list(body.body))], env)  # type: ignore[arg-type]
 
-    @contextmanager
-    def under(self, tests: frozenset[str], condition: tuple[str, bool] | None) -> Iterator[None]:
+    def under(self, tests: frozenset[str], condition: tuple[str, bool] | None) -> _Under:
         """While a condition holds."""
-        before = self.scene
-        self.scene = _under(before, tests, condition)
-        try:
-            yield
-        finally:
-            self.scene = before
+        return _Under(self, tests, condition)
 
     # ------------------------------------------------------------------ events
 
@@ -375,18 +366,26 @@ class Interpreter:
 
 
 
+class _Under:
+    """The scene under a condition, for as long as it is entered; a generator would take three times as long."""
+
+    __slots__ = ("_before", "_run", "_within")
+
+    def __init__(self, run: Interpreter, tests: frozenset[str], condition: tuple[str, bool] | None) -> None:
+        self._run = run
+        self._before = run.scene
+        self._within = run.scene.given(tests, condition)
+
+    def __enter__(self) -> None:
+        self._run.scene = self._within
+
+    def __exit__(self, *_: object) -> None:
+        self._run.scene = self._before
+
+
 def _knows_more(new: Event, old: Event) -> bool:
     before, after = getattr(old, "value", None), getattr(new, "value", None)
     return before is not None and after is not None and before.kind is Kind.UNKNOWN and after.kind is not Kind.UNKNOWN
-
-
-def _under(scene: Scene, tests: frozenset[str], condition: tuple[str, bool] | None) -> Scene:
-    if not tests and condition is None:
-        return scene
-    return scene._replace(
-        tests=scene.tests | tests,
-        conditions=scene.conditions if condition is None else scene.conditions | {condition},
-    )
 
 
 _OPPOSITE = {

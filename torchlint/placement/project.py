@@ -54,6 +54,7 @@ class Project:
     def __init__(self) -> None:
         self._modules: dict[str, _SourceModule | None] = {}
         self._roots: dict[str, tuple[str, ...]] = {}
+        self._folders: dict[str, str] = {}
         self._found: dict[tuple[str, str], str | None] = {}
         self._located: dict[tuple[str, str], tuple[str, list[str]] | None] = {}
         self._kept = self.parsed = 0
@@ -78,7 +79,7 @@ class Project:
         """
         if hops > MOST_HOPS or not name:
             return None
-        key = os.path.dirname(path), name
+        key = self._folder_of(path), name
         if key not in self._located:  # the file system is asked once
             self._located[key] = self._locate(name, path)
         location = self._located[key]
@@ -164,6 +165,12 @@ class Project:
                 texts = []
             self._beside[folder] = texts if sum(map(len, texts)) <= LARGEST_MODULE else []
         return self._beside[folder]
+
+    def _folder_of(self, path: str) -> str:
+        folder = self._folders.get(path)
+        if folder is None:
+            folder = self._folders[path] = os.path.dirname(path)
+        return folder
 
     def dependencies(self, path: str) -> list[str]:
         """The files that what was said of a file rests on, directly or through others, for a cache to know.

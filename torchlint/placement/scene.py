@@ -62,6 +62,14 @@ class Scene(NamedTuple):
     expects_error: bool = False
     caught: bool = False
 
+    def given(self, tests: frozenset[str], condition: tuple[str, bool] | None) -> Scene:
+        """The scene where more is known: what a test says of the run, and the condition itself."""
+        if not tests and condition is None:
+            return self
+        # Written out: `_replace` takes five times as long, and every branch comes through here.
+        known = (self.tests | tests, self.conditions if condition is None else self.conditions | {condition})
+        return tuple.__new__(Scene, (*self[:_TESTS], *known, *self[_TESTS + 2 :]))
+
     @property
     def accelerator_is_tested(self) -> bool:
         """Whether some condition around says that an accelerator is there, or is not."""
@@ -83,3 +91,7 @@ class Scene(NamedTuple):
     def asks_for_accelerator(self) -> bool:
         """Whether the code around asks for an accelerator first, by test or flag, or handles its absence."""
         return self.accelerator_is_tested or self.caught or bool(self.tests & {"flag", "-flag"})
+
+
+#: Where `tests` stands, before `conditions`.
+_TESTS = Scene._fields.index("tests")

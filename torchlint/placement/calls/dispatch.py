@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 import libcst as cst
 
@@ -358,7 +359,12 @@ _MODEL_NAME = re.compile(
 def _is_model(func: cst.BaseExpression) -> bool:
     """Whether what is called has the name of a model."""
     name = dotted(func)
-    return name is not None and _MODEL_NAME.search(name.rsplit(".", 1)[-1]) is not None
+    return name is not None and _names_model(name)
+
+
+@lru_cache(maxsize=4096)
+def _names_model(name: str) -> bool:
+    return _MODEL_NAME.search(name.rsplit(".", 1)[-1]) is not None
 
 
 def batch_encoding(node: cst.CSTNode) -> Value:

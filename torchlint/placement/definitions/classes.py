@@ -391,9 +391,8 @@ def _through(value: Value, target: cst.CSTNode | None, depth: int = 0) -> Value:
 def _summarise_assigners(cls: Class, name: str) -> None:
     """Summarise the methods that assign an attribute which `__init__` leaves out, or only promises as None."""
     for known in cls.lineage():
-        for method in list(known.methods.values()):
-            if method.state == "new" and name in known.run.usage.of(method.node).self_assigned:
-                summarise(method)
+        for method in [m for n, m in known.methods.items() if n in known.writers_of(name)]:
+            summarise(method)
 
 
 def _unassigned(base: Value, cls: Class, name: str, node: cst.Attribute) -> Value | None:
@@ -415,11 +414,12 @@ def _without_host(value: Value) -> tuple[Alternative, ...]:
 
 def _assigned_elsewhere(run: Interpreter, cls: Class, name: str) -> bool:
     """Whether a method other than the constructor writes an attribute, the one at hand included."""
-    known: set[str] = set()
-    for c in cls.lineage():
-        known |= c.assigned_in.get(name, set())
-        known |= {n for n, m in c.methods.items() if name in c.run.usage.of(m.node).self_assigned}
-    return bool(known - {"__init__"})
+    return bool(_writers(cls, name) - {"__init__"})
+
+
+def _writers(cls: Class, name: str) -> set[str]:
+    """The methods that write an attribute, as far as the code says or it was seen."""
+    return {n for c in cls.lineage() for n in (*c.assigned_in.get(name, ()), *c.writers_of(name))}
 
 
 def _is_first_read(run: Interpreter, cls: Class, name: str) -> bool:
@@ -427,23 +427,14 @@ def _is_first_read(run: Interpreter, cls: Class, name: str) -> bool:
     function = run.frame.function
     if function is None or run.scene.conditions or run.scene.loops or run.scene.tests:
         return False
-    writers: set[str] = set()
-    for c in cls.lineage():
-        writers |= c.assigned_in.get(name, set())
-        writers |= {n for n, m in c.methods.items() if name in c.run.usage.of(m.node).self_assigned}
-    return function.name == "forward" and writers == {"__init__", "forward"}
+    return function.name == "forward" and _writers(cls, name) == {"__init__", "forward"}
 
 
 def _always_on_host(cls: Class, name: str, value: Value) -> bool:
     """Whether every assignment to an attribute is seen, and puts a tensor on the host (or nothing at all)."""
     if value.kind is not Kind.TENSOR or not value.on_host or any(name in c.unsure for c in cls.lineage()):
         return False
-    return all(
-        method.state == "done"
-        for c in cls.lineage()
-        for method in c.methods.values()
-        if name in c.run.usage.of(method.node).self_assigned
-    )
+    return all(c.methods[method].state == "done" for c in cls.lineage() for method in c.writers_of(name))
 
 
 def at_instance(value: Value, base: Value, depth: int = 0) -> Value:

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 
 import libcst as cst
 
+from torchlint.placement.allowance import MOST_NESTED_LINES, Allowance
 from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.calls.owing import settle_owed
 from torchlint.placement.calls.passing import judge_call
@@ -126,7 +127,9 @@ def role_of(run: Interpreter, function: Function) -> str:
         return "step"
     if owner is not None and (owner.is_autograd_function and name in ("forward", "backward")):
         return "forward"
-    penalises = not usage.trains and any(c.endswith("autograd.grad") for c in usage.called)
+    penalises = (
+        not usage.trains and "grad" in run.usage.mentions and any(c.endswith("autograd.grad") for c in usage.called)
+    )
     if _LOSS_NAME.search(name) or penalises:
         return "loss"
     if name.startswith("test_") or (owner is not None and owner.is_test):
@@ -193,9 +196,13 @@ def summarise(function: Function) -> None:
         if project.nesting >= MOST_NESTED_MODULES:
             return
         project.nesting += 1
+    allowance = run.allowance
+    if run.silent:
+        run.allowance = Allowance(MOST_NESTED_LINES)
     try:
         _summarise(function, run)
     finally:
+        run.allowance = allowance
         if project is not None:
             project.nesting -= 1
 

@@ -142,7 +142,7 @@ class Class:
     __slots__ = (
         "_is_module", "_lineage", "assigned_in", "attributes", "bases", "class_env", "guards", "heirs",
         "kind_names", "looks_like_module", "methods", "node", "rebound", "registered", "run", "state",
-        "targets", "unsure",
+        "targets", "unsure", "writers",
     )  # fmt: skip
 
     def __init__(self, node: cst.ClassDef, run: Interpreter, bases: list[Value]) -> None:
@@ -163,6 +163,8 @@ class Class:
         self.registered: set[str] = set()
         self.guards: frozenset[str] = frozenset()
         self.state = "new"
+        #: The methods that bind each attribute of `self`, once somebody asked.
+        self.writers: dict[str, set[str]] | None = None
         #: The classes of the file that inherit from it, once somebody asked.
         self.heirs: list[Class] | None = None
         #: A base is not seen, and the class uses what only a Module has.
@@ -203,6 +205,15 @@ class Class:
             queue.extend(b.ref for b in cls.bases if isinstance(b.ref, Class))
         self._lineage = tuple(seen)
         return self._lineage
+
+    def writers_of(self, name: str) -> set[str]:
+        """The names of the methods of the class itself in which something is assigned to an attribute of `self`."""
+        if self.writers is None:
+            self.writers = {}
+            for method, function in self.methods.items():
+                for attribute in self.run.usage.of(function.node).self_assigned:
+                    self.writers.setdefault(attribute, set()).add(method)
+        return self.writers.get(name, set())
 
     def method(self, name: str) -> Function | None:
         for cls in self.lineage():

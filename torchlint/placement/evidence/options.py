@@ -29,21 +29,12 @@ def option_default(run: Interpreter, node: cst.CSTNode) -> Option | None:
     if name is None or "." not in name:
         return None
     if run.options is None:
-        run.options = _declared(run)
+        run.options = _declared(run) if "add_argument" in run.usage.mentions else {}
     owner, _, attribute = name.rpartition(".")
     holder = run.lookup(owner, {}) if "." not in owner else None
     if holder is not None and (holder.ref is not None or holder.places):
         return None
     return run.options.get(attribute)
-
-
-def assigned_attributes(run: Interpreter) -> frozenset[str]:
-    """The names of all attributes that the file assigns, of other objects than `self`."""
-    if run.assigned_attributes is None:
-        targets = (n.target for n in descendants(run.module) if type(n) is cst.AssignTarget or type(n) is cst.AugAssign)
-        of_others = (t for t in targets if type(t) is cst.Attribute and dotted(t.value) != "self")
-        run.assigned_attributes = frozenset(t.attr.value for t in of_others)
-    return run.assigned_attributes
 
 
 def _declared(run: Interpreter) -> dict[str, Option]:
@@ -56,8 +47,7 @@ def _declared(run: Interpreter) -> dict[str, Option]:
                 return {}
             if called == "add_argument":
                 _add(found, node)
-    assigned = assigned_attributes(run)
-    return {name: option for name, option in found.items() if name not in assigned}
+    return {name: option for name, option in found.items() if name not in run.usage.assigned_of_others}
 
 
 def _add(found: dict[str, Option], call: cst.Call) -> None:

@@ -150,8 +150,8 @@ class FileUsage:
     small_loops: ids of loops over a few things at hand, such as the losses of one step. losses: the last names of
     functions of several arguments whose results backward runs on.
     libraries: the packages that the file imports from.
-    mentions: attributes that are read of anything. lengths: names by which sequences are packed, as they are.
-    devices: the calls of `torch.device`.
+    mentions: attributes that are read of anything; assigned_of_others: those that are assigned of other objects than
+    `self`. lengths: names by which sequences are packed, as they are. devices: the calls of `torch.device`.
     collating: the last names of functions that loaders put batches together with.
     """
 
@@ -171,6 +171,7 @@ class FileUsage:
         self.losses: set[str] = set()
         self.mentions: set[str] = set()
         self.devices: list[cst.Call] = []
+        self.assigned_of_others: set[str] = set()
         self.lengths: set[str] = set()
         self.collating: set[str] = set()
         self.named: defaultdict[str, list[int]] = defaultdict(list)
@@ -351,53 +352,59 @@ class FileUsage:
         if name == "map":
             note_map(node, scope)
         if type(func) is cst.Attribute:
-            self._method_call(node, func, scope, loop)
+            self._method_call(node, func, name, scope, loop)
         if loop is not None and name is not None:
             self._note_step(node, name, loop)
-        root = func
-        while type(root) is cst.Attribute:
-            root = root.value
-        of_torch = type(root) is cst.Name and root.value in self.torch_names
+        of_torch = name is not None and name.partition(".")[0] in self.torch_names
         if name is not None and name.endswith(("set_default_device", "set_default_tensor_type")):
             self.sets_default_device = self.sets_default_device or not is_host_type(node)
         if of_torch and name is not None and name.endswith(".device"):
             self.devices.append(node)
         packs = name is not None and name.rpartition(".")[2] == "pack_padded_sequence"
         for position, arg in enumerate(node.args):
-            value = arg.value
+            value, keyword, star = arg.value, arg.keyword, arg.star
+            kind = type(value)
             if packs and type(value) is cst.Name and is_lengths(arg, position):
                 self.lengths.add(value.value)
-            if arg.keyword is not None and arg.keyword.value == "collate_fn":
-                self.collating.add((dotted(value) or "").rpartition(".")[2])
-            if arg.keyword is not None and arg.keyword.value == "device":
-                scope.chooses = scope.chooses or type(value) in (cst.Name, cst.Attribute)
-            if type(value) is cst.Name and arg.keyword is None and not arg.star:
-                scope.given.add(value.value)
-            if arg.star == "**":
+            if keyword is not None:
+                if keyword.value == "collate_fn":
+                    self.collating.add((dotted(value) or "").rpartition(".")[2])
+                elif keyword.value == "device":
+                    scope.chooses = scope.chooses or kind is cst.Name or kind is cst.Attribute
+            elif star == "**":
                 inner = dotted(value)
                 if inner is not None:
                     scope.unpacked.add(inner)
                     scope.spread[inner].add(name or "")
-            elif arg.star == "*" and type(value) is cst.Name:
+            elif star and type(value) is cst.Name:
                 scope.spread[value.value].add(f"*{name or ''}")
-            elif of_torch and arg.keyword is None:
-                listed = type(value) in (cst.List, cst.Tuple)
-                for item in [e.value for e in value.elements] if listed else [value]:  # type: ignore[attr-defined]
-                    inner = shaped(item)
-                    if inner is not None:
-                        scope.torch_arguments[inner].add((name or "", position, listed))
-            elif name is not None and arg.keyword is None:
-                # The second argument of a recurrent layer may be a tuple of tensors.
-                parts = [e.value for e in value.elements] if position == 1 and type(value) is cst.Tuple else [value]
-                for part in parts:
-                    inner = dotted(part)
-                    if inner is not None:
-                        scope.call_arguments[inner].add((name, position))
+            else:
+                if type(value) is cst.Name and not star:
+                    scope.given.add(value.value)
+                if name is not None:
+                    self._note_given(name, position, value, of_torch, scope)
             self._scan(value, scope, loop)
         if type(func) is cst.Attribute:
             self._attribute(func, scope, loop)
         else:
             self._scan(func, scope, loop)
+
+    def _note_given(
+        self, name: str, position: int, value: cst.BaseExpression, of_torch: bool, scope: Usage
+    ) -> None:
+        """Note the names that a call of `name` gets at a position."""
+        if of_torch:
+            listed = type(value) is cst.List or type(value) is cst.Tuple
+            for item in [e.value for e in value.elements] if listed else [value]:  # type: ignore[attr-defined]
+                inner = shaped(item)
+                if inner is not None:
+                    scope.torch_arguments[inner].add((name, position, listed))
+            return
+        # The second argument of a recurrent layer may be a tuple of tensors.
+        for part in [e.value for e in value.elements] if position == 1 and type(value) is cst.Tuple else [value]:
+            inner = dotted(part)
+            if inner is not None:
+                scope.call_arguments[inner].add((name, position))
 
     def _note_step(self, node: cst.Call, name: str, loop: cst.CSTNode) -> None:
         """Remember a call in a loop: the function may turn out to hold the backward."""
@@ -409,18 +416,19 @@ class FileUsage:
             # timm's NativeScaler: a call does backward, clipping and step.
             self._heat(loop)
 
-    def _method_call(self, node: cst.Call, func: cst.Attribute, scope: Usage, loop: cst.CSTNode | None) -> None:
+    def _method_call(
+        self, node: cst.Call, func: cst.Attribute, name: str | None, scope: Usage, loop: cst.CSTNode | None
+    ) -> None:
         method = func.attr.value
-        receiver = dotted(func.value)
+        receiver = name.rpartition(".")[0] if name is not None else None
         of_torch = (receiver or "").split(".")[0] in self.torch_names
         for position in () if of_torch else TAKEN_BY_METHODS.get(method, ()):
             given = node.args[position] if position < len(node.args) else None
-            name = shaped(given.value) if given is not None and given.keyword is None and not given.star else None
-            if name is not None:
-                scope.torch_arguments[name].add((f"Tensor.{method}", position, False))
-        positional = bool(node.args) and any(a.keyword is None for a in node.args)
+            taken = shaped(given.value) if given is not None and given.keyword is None and not given.star else None
+            if taken is not None:
+                scope.torch_arguments[taken].add((f"Tensor.{method}", position, False))
         if method in ("backward", "manual_backward", "minimize") or (method == "step" and "optim" in words(func.value)):
-            if method == "backward" and positional and receiver is not None:
+            if method == "backward" and receiver is not None and any(a.keyword is None for a in node.args):
                 # A tensor's backward hardly ever takes a gradient: this is a framework's.
                 scope.attributes[receiver].add("backward()")
             self._note_losses(node, func.value, scope)
@@ -436,11 +444,10 @@ class FileUsage:
         if method in ("view", "reshape") and len(node.args) > 1 and integer(node.args[0].value) == -1:
             self._note_spread(func.value, scope)
         if receiver is not None:
-            if any(a.keyword is not None and a.keyword.value in ("dim", "keepdim") for a in node.args):
-                scope.attributes[receiver].add("dim=")
-            if method == "size" and (positional or node.args):
-                scope.attributes[receiver].add("size()")
-            if method in ("size", "dim") and not node.args:
+            for arg in node.args:
+                if arg.keyword is not None and arg.keyword.value in ("dim", "keepdim"):
+                    scope.attributes[receiver].add("dim=")
+            if method == "size" or (method == "dim" and not node.args):
                 scope.attributes[receiver].add(method + "()")
 
     def _note_losses(self, node: cst.Call, receiver: cst.BaseExpression, scope: Usage) -> None:
@@ -504,6 +511,7 @@ class FileUsage:
     def _assign(self, node: cst.Assign, scope: Usage, loop: cst.CSTNode | None) -> None:
         for target in node.targets:
             self._target(target.target, scope, loop)
+            self._note_foreign(target.target)
             if type(target.target) is cst.Tuple and type(node.value) is cst.Name:
                 names, whole = tuple(assigned_names(target.target)), node.value.value
                 if whole in scope.elements:
@@ -523,6 +531,10 @@ class FileUsage:
                 scope.picked[target.target.value] = picked
         self._scan(node.value, scope, loop)
 
+    def _note_foreign(self, target: cst.CSTNode) -> None:
+        if type(target) is cst.Attribute and dotted(target.value) != "self":
+            self.assigned_of_others.add(target.attr.value)
+
     def _note_spread(self, node: cst.BaseExpression, scope: Usage) -> None:
         """What `table[index]` gave is laid out along a batch: the index holds one number an element of the batch."""
         picked = scope.picked.get(node.value) if type(node) is cst.Name else picked_by(node)
@@ -532,6 +544,7 @@ class FileUsage:
     def _assign_one(self, node: cst.CSTNode, scope: Usage, loop: cst.CSTNode | None) -> None:
         self._target(node.target, scope, loop)  # type: ignore[attr-defined]
         if type(node) is cst.AugAssign:
+            self._note_foreign(node.target)
             name = dotted(node.target)
             if name is not None:
                 scope.loads[name] += 1

@@ -118,7 +118,9 @@ def keep_sum(run: Interpreter, node: cst.Assign, value: Value, env: Env) -> None
 def keep_carried(run: Interpreter, node: cst.Assign, value: Value) -> None:
     """`out, hidden = model(x, hidden)`: the next step's backward goes through this step's graph, which is freed."""
     call, loop, scene = node.value, run.scene.step_loop, run.scene
-    if not isinstance(call, cst.Call) or not isinstance(loop, cst.For | cst.While) or scene.no_grad or scene.is_test:
+    if loop is None or type(call) is not cst.Call or scene.no_grad or scene.is_test:
+        return
+    if not isinstance(loop, cst.For | cst.While):
         return
     if not scene.loops or scene.loops[-1] is not loop or not scene.stepwise or scene.evaluating or scene.tests:
         return

@@ -120,13 +120,19 @@ def _all_bound_to(run: Interpreter, name: str) -> list[cst.BaseExpression]:
 
 def _of_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The statements of a module, those in its blocks included, functions and classes left out."""
-    for child in node.children:
-        if type(child) in (cst.FunctionDef, cst.ClassDef):
-            continue
-        if isinstance(child, cst.BaseSmallStatement):
-            yield child
-        elif isinstance(child, cst.BaseStatement | cst.BaseSuite | cst.Else | cst.Finally | cst.ExceptHandler):
+    for child in children(node):
+        if type(child) is cst.SimpleStatementLine or type(child) is cst.SimpleStatementSuite:
+            yield from child.body
+        elif type(child) in _BLOCKS:
             yield from _of_scope(child)
+
+
+_BLOCKS = frozenset(
+    [
+        *(cst.If, cst.Else, cst.For, cst.While, cst.With),
+        *(cst.Try, cst.TryStar, cst.Finally, cst.ExceptHandler, cst.IndentedBlock),
+    ]
+)
 
 
 def _binds(node: cst.CSTNode, name: str) -> TypeGuard[cst.Assign]:

@@ -10,7 +10,6 @@ import libcst as cst
 from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.definitions.records import Class
 from torchlint.placement.events import Behind, Event, Move, Parallel, Use
-from torchlint.placement.evidence.options import assigned_attributes
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.syntax import descendants, dotted, integer, mentions
 from torchlint.placement.values import Certainty, Kind, Value
@@ -48,7 +47,7 @@ def note_behind(run: Interpreter, node: cst.Attribute, base: Value, attr: str) -
     always = "wrapped" in base.facts
     if not always and (_knows_wrappers(run) or _excluded(run)):
         return
-    if attr not in assigned_attributes(run):
+    if attr not in run.usage.assigned_of_others:
         wrap = next(iter(run.wraps)) if len(run.wraps) == 1 else None
         run.emit(Behind(node, run.scene, attr, always, wrap))
 

@@ -27,6 +27,8 @@ from typing import Any, NamedTuple
 class Kind(enum.Enum):
     """What a parameter takes."""
 
+    __hash__ = object.__hash__  # Enum's own is a Python function
+
     TENSOR = "T"
     OPTIONAL_TENSOR = "O"
     TENSORS = "L"
@@ -48,6 +50,8 @@ class Kind(enum.Enum):
 class Result(enum.Enum):
     """What a call returns."""
 
+    __hash__ = object.__hash__
+
     TENSOR = "T"
     #: A tuple or list of tensors; `Overload.arity` says of how many, if that is fixed.
     TENSORS = "T*"
@@ -62,6 +66,8 @@ class Result(enum.Enum):
 
 class Rank(enum.Enum):
     """The rank of a call's result (of the first tensor in it), as calls of torch showed it."""
+
+    __hash__ = object.__hash__
 
     #: The highest rank among the tensor operands.
     SAME = "s"

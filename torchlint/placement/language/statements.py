@@ -168,14 +168,14 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
         within = tests - _OF_STEPS if tests & _OF_STEPS and ends_update(clause.body) else tests
         with run.under(within | branch_tests(run, clause), key):
             for part in conjuncts(run, clause.test):
-                _assume(run, NO_FACTS, part)
+                run.scene = run.scene.given(NO_FACTS, part)
             taken_ends = run.suite(clause.body, taken)
         if not taken_ends:
             branches.append(Branch(taken, failed if key is None else (*failed, key), world_of(tests, taken=True)))
         otherwise = opposite(key)
         if otherwise is not None:
             failed = (*failed, otherwise)
-        _assume(run, negated(tests), otherwise)
+        run.scene = run.scene.given(negated(tests), otherwise)
         tested |= tests
         current = skipped
         clause = clause.orelse
@@ -203,14 +203,6 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
 
 #: What a test says of how many steps there are between.
 _OF_STEPS = frozenset(["periodic", "between"])
-
-
-def _assume(run: Interpreter, tests: frozenset[str], key: tuple[str, bool] | None) -> None:
-    if tests or key is not None:
-        run.scene = run.scene._replace(
-            tests=run.scene.tests | tests,
-            conditions=run.scene.conditions if key is None else run.scene.conditions | {key},
-        )
 
 
 def _next_round(run: Interpreter, before: Env, env: Env) -> Env:

@@ -154,6 +154,10 @@ def _is_on_first_device(run: Interpreter, module: Value) -> bool:
         return False
     if moved.func.attr.value == "cuda" and any(a.keyword is None for a in moved.args):
         return False  # `.cuda(rank)`
+    if "init_process_group" not in run.usage.mentions and not any(
+        "init_process_group" in usage.loads for usage in run.usage.scopes.values()
+    ):
+        return False  # to write out the module takes its time
     code = _COMMENT.sub("", run.module.code)
     return "init_process_group" in code and not any(word in code for word in _OWN_DEVICE)
 
