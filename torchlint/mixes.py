@@ -11,7 +11,7 @@ from torchlint.findings import Confidence, Safety
 from torchlint.placement.definitions.substitution import is_open
 from torchlint.placement.events import Create, Mix, Move
 from torchlint.placement.syntax import integer
-from torchlint.placement.values import Alternative, Kind, Value, Where
+from torchlint.placement.values import Alternative, Certainty, Kind, Value, Where
 from torchlint.rule import NodeEdit, NodeFix, Note, RuleContext, confidence_of, weakest
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
         return Confidence.POSSIBLE
     create = origins.created.get(host.origin) if host.origin is not None else None
     in_module = getattr(scene.owner, "is_module", False)
-    if accused.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER and not in_module:
+    for_others = scene.offered and witness.value.certainty is Certainty.KNOWN
+    if accused.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER and not (in_module or for_others):
         return Confidence.POSSIBLE  # a Module that nothing moves rather runs on tensors of the CPU
     if witness.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER and not mix.confirmed:
         if create is None or create.scene.function is not scene.function:
@@ -157,7 +158,7 @@ def _confidence_in_place(other: Alternative, mix: Mix, create: Create | None) ->
         return Confidence.POSSIBLE
     if mix.host[0].value.kind is Kind.MODULE and not getattr(scene.owner, "is_module", False):
         # A function that builds a model and never moves it may well run on the CPU throughout.
-        return Confidence.LIKELY if mix.confirmed else Confidence.POSSIBLE
+        return Confidence.LIKELY if mix.confirmed or scene.offered else Confidence.POSSIBLE
     if is_hot(scene) or (scene.device_aware and not mix.open) or mix.confirmed:
         return Confidence.LIKELY
     here = create is not None and create.scene.function is scene.function and _is_filler(create)

@@ -119,7 +119,7 @@ class Frame:
     """One function (or the module) while it is interpreted."""
 
     __slots__ = (
-        "began", "exits", "function", "global_names", "outer", "parameters", "returns", "self_name", "sent",
+        "assured", "began", "exits", "function", "global_names", "outer", "parameters", "returns", "self_name", "sent",
         "settled", "statement", "trained", "unknown_devices", "usage", "versions", "yields",
     )  # fmt: skip
 
@@ -141,6 +141,8 @@ class Frame:
         self.settled: set[Place] = set()
         #: Devices that local variables hold and nobody knows where from: the arguments may decide them.
         self.unknown_devices: set[Place] = set()
+        #: Conditions that hold since the code raises where they don't.
+        self.assured: set[tuple[str, bool]] = set()
         #: How often each name was bound so far, for telling conditions apart.
         self.versions: defaultdict[str, int] = defaultdict(int)
         #: Whether a loop that trains has ended.

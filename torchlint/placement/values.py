@@ -404,6 +404,10 @@ def join(a: Value | None, b: Value | None) -> Value:
         return a if a.name == b.name else _PLAIN[a.kind]
     if a.element is b.element and a.items is b.items and a.keys is b.keys and a.ref is b.ref and a.same(b):
         return a
+    if Kind.SEQUENCE in (a.kind, b.kind) and a.kind is not b.kind:
+        made = _made_for(a, b)
+        if made is not None:
+            return made
     kind = a.kind if a.kind is b.kind else _join_kinds(a, b)
     name = a.name if a.name == b.name else None
     if kind is Kind.API and name is None:
@@ -450,6 +454,19 @@ def join(a: Value | None, b: Value | None) -> Value:
         facts=facts,
         tests=a.tests & b.tests,
     )
+
+
+def _made_for(a: Value, b: Value) -> Value | None:
+    """A tuple of tensors that stands in for an argument that was left out: the argument is one like it."""
+    made, given = (a, b) if a.kind is Kind.SEQUENCE else (b, a)
+    if given.kind not in (Kind.UNKNOWN, Kind.TENSOR) or given.certainty is Certainty.KNOWN:
+        return None
+    if not made.items or any(item.kind is not Kind.TENSOR for item in made.items):
+        return None
+    if not given.places or not any(fact.startswith("like:") for fact in given.facts):
+        return None
+    part = Value(Kind.TENSOR, with_rank(given.places, None), Certainty.INFERRED)
+    return sequence(tuple(join(item, part) for item in made.items)).but(facts=made.facts & given.facts)
 
 
 def without_graph(value: Value, depth: int = 0) -> Value:

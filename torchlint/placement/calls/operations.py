@@ -281,7 +281,7 @@ def note_parameters(run: Interpreter, node: cst.CSTNode, tensors: Sequence[Opera
         for another, others in groups[position + 1 :]:
             for first, second in product(group, others):
                 if first != second and not (isinstance(first, Place) and isinstance(second, Place)):
-                    joining = Joining(node, one, another, run.scene.conditions)
+                    joining = Joining(node, one, another, run.scene.conditions - run.frame.assured)
                     function.mixes.setdefault((first, second), joining)
 
 
@@ -494,12 +494,16 @@ def _write_slice(
 
 def _selects_alike(run: Interpreter, target: cst.Subscript) -> bool:
     """Whether what is assigned is computed by operators from what the same index selects: `torch.where` would do."""
-    statement, index = run.statement, [words(e) for e in target.slice]
-    if type(statement) is not cst.Assign:
+    statement, index = run.statement, _index_of(target)
+    if type(statement) is not cst.Assign or "…" in index:
         return False
     parts = list(descendants(statement.value))
-    selected = (type(p) is cst.Subscript and [words(e) for e in p.slice] == index for p in parts)
+    selected = (type(p) is cst.Subscript and _index_of(p) == index for p in parts)
     return any(selected) and not any(type(p) is cst.Call for p in parts)
+
+
+def _index_of(node: cst.Subscript) -> str:
+    return ", ".join(words(e.slice.value) if type(e.slice) is cst.Index else "…" for e in node.slice)
 
 
 def _picks_one(index: Value) -> bool:

@@ -12,7 +12,7 @@ from torchlint.placement.calls.operations import mix, note_parameters
 from torchlint.placement.definitions.records import Function, Joined
 from torchlint.placement.definitions.substitution import truth_of
 from torchlint.placement.events import Operand
-from torchlint.placement.syntax import argument, mentions
+from torchlint.placement.syntax import argument, dotted, mentions
 from torchlint.placement.values import (
     Alternative,
     Certainty,
@@ -157,5 +157,14 @@ def _at(place: Place, bound: dict[str, Value]) -> Value | None:
 def _argument(node: cst.Call, function: Function, name: Joined) -> cst.BaseExpression | None:
     """The argument of a call that a parameter gets."""
     if name not in function.parameters:
-        return node.func if name == "" else None
-    return argument(node, str(name), function.parameters.index(str(name)))
+        if name != "":
+            return None
+        return node.args[0].value if _handed_over(node, function) else node.func
+    return argument(node, str(name), function.parameters.index(str(name)) + _handed_over(node, function))
+
+
+def _handed_over(node: cst.Call, function: Function) -> bool:
+    """Whether the call hands the function to what calls it: `checkpoint(self.block, x)`."""
+    given = dotted(node.args[0].value) if node.args else None
+    named = (dotted(node.func) or "").rpartition(".")[2] == function.name
+    return not named and given is not None and given.rpartition(".")[2] == function.name

@@ -441,7 +441,14 @@ def _parameter(run: Interpreter, name: str, parameter: cst.Param, function: Func
         return Value(Kind.SEQUENCE, element=Value(Kind.TENSOR, places, Certainty.INFERRED))
     if not is_made_tensor(name, usage) and _is_tensor_argument(name, run, function):
         return Value(Kind.TENSOR, places, Certainty.INFERRED, facts=facts)
+    if isinstance(default, (cst.Tuple, cst.List)) and _are_numbers(default):
+        return Value(Kind.SEQUENCE, (), Certainty.INFERRED, element=NUMBER)
     return Value(Kind.UNKNOWN, places, Certainty.INFERRED, facts=facts)
+
+
+def _are_numbers(display: cst.Tuple | cst.List) -> bool:
+    values = [e.value.expression if type(e.value) is cst.UnaryOperation else e.value for e in display.elements]
+    return bool(values) and all(type(v) in (cst.Integer, cst.Float) for v in values)
 
 
 def _is_tensor_argument(name: str, run: Interpreter, function: Function) -> bool:
@@ -458,6 +465,8 @@ def _is_tensor_argument(name: str, run: Interpreter, function: Function) -> bool
         return True
     if function.name != "forward":
         return False
+    if "[,]" in attributes and "[str]" not in attributes:
+        return True  # arrays have several dimensions, too, but they don't go into a forward
     return any(speaks_in_forward(attribute) for attribute in attributes)
 
 

@@ -23,7 +23,7 @@ from torchlint.placement.hazards.discards import (
 )
 from torchlint.placement.hazards.graphs import keep_carried, keep_sum
 from torchlint.placement.hazards.loads import note_loaded
-from torchlint.placement.hazards.syncs import demand_compared, ends_loop
+from torchlint.placement.hazards.syncs import demand_compared, ends_loop, may_wait
 from torchlint.placement.hazards.timers import Timer, leave_timer, timer_of_context
 from torchlint.placement.interpreter import (
     ENDED,
@@ -195,6 +195,8 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
     if type(node.orelse) is cst.If or first is None or taken_ends == rest_ends:
         return None
     tests, key = first
+    if key is not None and taken_ends and _raises(node.body):
+        run.frame.assured.add((key[0], not key[1]))
     if rest_ends:
         return Outcome(tests=tests, condition=key)
     once = frozenset(["first"]) if has_it_already(run, node) else NO_FACTS
@@ -203,6 +205,14 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
 
 #: What a test says of how many steps there are between.
 _OF_STEPS = frozenset(["periodic", "between"])
+
+
+def _raises(body: cst.BaseSuite) -> bool:
+    """Whether a suite ends in a `raise`."""
+    last: cst.CSTNode | None = body.body[-1] if body.body else None
+    if type(last) is cst.SimpleStatementLine:
+        last = last.body[-1]
+    return type(last) is cst.Raise
 
 
 def _next_round(run: Interpreter, before: Env, env: Env) -> Env:
@@ -279,9 +289,14 @@ def _carried(run: Interpreter, loop: cst.For | cst.While) -> Carried:
 
 def _goes_over_tensors(iterable: Value) -> bool:
     """Whether a loop goes over the rows of a tensor, or over tensors at hand."""
-    if iterable.kind is Kind.TENSOR:
+    if may_wait(iterable):
         return True
-    return iterable.kind is Kind.SEQUENCE and iterable.element is not None and iterable.element.kind is Kind.TENSOR
+    element = iterable.element if iterable.kind is Kind.SEQUENCE else None
+    if element is None:
+        return False
+    if element.kind is Kind.SEQUENCE and element.items:  # a `zip` of them
+        return all(may_wait(item) and not item.facts & {"batch", "collated"} for item in element.items)
+    return element.kind is Kind.TENSOR
 
 
 def enter_loop(run: Interpreter, node: cst.CSTNode, small: bool) -> Scene:

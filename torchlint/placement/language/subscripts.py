@@ -48,8 +48,10 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
         if type(element.slice) is cst.Slice:
             for bound in (element.slice.lower, element.slice.upper):
                 if bound is not None:
-                    demand(run, run.evaluate(bound, env))
+                    read = run.evaluate(bound, env)
+                    demand(run, read)
                     demand_host(run, bound)
+                    emit_sync(run, bound, "slice bound", read, hidden=True)
     for index in indices:
         if base.kind is not Kind.TENSOR:
             demand(run, index)
@@ -92,8 +94,16 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
         places = base.places if "batch" in base.facts else with_rank(base.places, None)
         # What was moved and has several dimensions is a tensor.
         kind = Kind.TENSOR if len(node.slice) > 1 and "fresh" in base.facts and places else Kind.UNKNOWN
-        return Value(kind, places, min(base.certainty, Certainty.INFERRED), facts=handed_on(base))
+        facts = handed_on(base)
+        if len(node.slice) > 1 and all(map(_takes_all, node.slice)):
+            facts |= frozenset(f for f in base.facts if f.startswith("like:"))  # `lengths[:, None]`: all of it
+        return Value(kind, places, min(base.certainty, Certainty.INFERRED), facts=facts)
     return UNKNOWN
+
+
+def _takes_all(element: cst.SubscriptElement) -> bool:
+    """Whether a part of an index leaves out nothing that a place hangs on: a slice, or a new dimension."""
+    return not isinstance(element.slice, cst.Index) or words(element.slice.value) == "None"
 
 
 #: What makes a row of numbers.

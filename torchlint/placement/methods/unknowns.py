@@ -135,7 +135,7 @@ def unknown_method(
         run.timeline.waited = waited
         # Whatever it is, what comes of it is where it is.
         facts = value.facts - {"fresh"}
-        if name in _COMPUTING and value.facts & {"assumed", "grad"} and value.places and not value.on_host:
+        if name in _COMPUTING and value.facts & {"assumed", "grad", "output"} and value.places and not value.on_host:
             facts |= {"computed"}
         return Value(
             Kind.UNKNOWN, tuple(p._replace(rank=None) for p in value.places), Certainty.INFERRED, facts=facts

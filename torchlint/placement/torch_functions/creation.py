@@ -15,7 +15,7 @@ from torchlint.placement.events import (
     Operand,
 )
 from torchlint.placement.hazards.generators import note_draw
-from torchlint.placement.hazards.syncs import demand, emit_sync
+from torchlint.placement.hazards.syncs import demand, emit_sync, spare
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.methods.moves import all_host
@@ -54,6 +54,8 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
         else None
     )
     rank = _rank_of_creation(name, node, arguments)
+    if rank == 0 and data is not None and device is not None:
+        spare(run, data)  # `torch.tensor(t.item(), device=t.device)`
     mapped = from_mapping(arguments)
     if device is not None and device.value.kind is not Kind.NONE:
         places, why = with_rank(device_places(run, device, node), rank), "explicit"

@@ -13,7 +13,7 @@ from torchlint.placement.events import (
 )
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge import torch_api
-from torchlint.placement.torch_functions import contexts, data, gradients  # noqa: F401  (they register what they read)
+from torchlint.placement.torch_functions import contexts, data, gradients, higher  # noqa: F401  (they register what they read)
 from torchlint.placement.torch_functions.creation import create
 from torchlint.placement.torch_functions.distributions import PREFIX, make_distribution
 from torchlint.placement.torch_functions.modules import WRAPPERS, build_module
