@@ -166,22 +166,28 @@ def _as_input(run: Interpreter, node: cst.CSTNode, value: Value) -> Value:
     if value.kind is Kind.UNKNOWN and type(node) is cst.Name and has_shape(node.value, run.frame.usage):
         if f"like:{node.value}" in value.facts:
             return value.but(kind=Kind.TENSOR)
-    if (
-        value.kind is not Kind.UNKNOWN
-        or type(node) is not cst.Name
-        or run.scene.role != "forward"
-        or function is None
-    ):
+    if value.kind is not Kind.UNKNOWN or run.scene.role != "forward" or function is None or not function.parameters:
         return value
-    name = node.value
-    if name not in function.parameters[:1] or f"like:{name}" not in value.facts:
+    name = function.parameters[0]
+    if type(node) is cst.Name:
+        whole = node.value == name and f"like:{name}" in value.facts
+    else:  # what was computed from it
+        whole = not value.facts & _OF_PARTS and any(
+            p.place == Place(Where.OF_CALLER, name) for p in value.places
+        )
+    if not whole:
         return value
     usage = run.frame.usage
     if name in usage.called or name in usage.unpacked or "[str]" in usage.attributes.get(name, ()):
         return value
     if name in usage.torch_arguments:
         return value  # it would be known for a tensor, were it given to something that takes tensors
-    return value.but(kind=Kind.TENSOR)
+    facts = value.facts | {"mask"} if type(node) is cst.Comparison else value.facts
+    return value.but(kind=Kind.TENSOR, facts=facts)
+
+
+#: The facts of what is a part of an argument, or came of a call that nobody knows.
+_OF_PARTS = frozenset({"assumed", "given", "taken"})
 
 
 def _may_hold_tensor(value: Value) -> bool:

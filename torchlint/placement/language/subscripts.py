@@ -51,7 +51,7 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
                     read = run.evaluate(bound, env)
                     demand(run, read)
                     demand_host(run, bound)
-                    emit_sync(run, bound, "slice bound", read, hidden=True)
+                    emit_sync(run, element.slice, "slice bound", read, hidden=True)
     for index in indices:
         if base.kind is not Kind.TENSOR:
             demand(run, index)

@@ -135,12 +135,16 @@ def unknown_method(
         run.timeline.waited = waited
         # Whatever it is, what comes of it is where it is.
         facts = value.facts - {"fresh"}
-        if name in _COMPUTING and value.facts & {"assumed", "grad", "output"} and value.places and not value.on_host:
+        if name in _COMPUTING and value.facts & _OF_TENSORS and value.places and not value.on_host:
             facts |= {"computed"}
         return Value(
             Kind.UNKNOWN, tuple(p._replace(rank=None) for p in value.places), Certainty.INFERRED, facts=facts
         )
     return result
+
+
+#: Facts of what is a tensor if it computes: a model or a move gave it, or a gradient flows through it.
+_OF_TENSORS = frozenset({"assumed", "grad", "output", "fresh"})
 
 
 #: Methods that compute: what they are called on is a tensor or an array.
