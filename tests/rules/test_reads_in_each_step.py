@@ -21,6 +21,8 @@ def test_numbers_bound_slices_without_a_wait() -> None:
 def test_comparing_the_rows_of_what_a_model_gave_waits_for_each() -> None:
     expect(
         """
+        import torch
+
         def train(model, loader, optimizer):
             model.cuda()
             for x, y in loader:
@@ -29,10 +31,10 @@ def test_comparing_the_rows_of_what_a_model_gave_waits_for_each() -> None:
                 loss = (out - y).pow(2).mean()
                 loss.backward()
                 optimizer.step()
-                hits = 0
+                most = y.sum()
                 for guess, truth in zip(out.argmax(1), y):
-                    if guess == truth:  # <-
-                        hits += 1
+                    if guess > truth:  # <-
+                        most = torch.maximum(most, guess)
         """,
         "DEV303",
     )
