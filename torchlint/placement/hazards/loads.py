@@ -235,6 +235,11 @@ def note_loaded(run: Interpreter, node: cst.CSTNode, into: str) -> None:
         event = run.events.get((Load, node))
         if isinstance(event, Load):
             event.into = into
+    elif type(node) is cst.Name and into == "load_state_dict" and Load in run.kinds:
+        # A state that is read into a name first, and goes from there into a Module or an optimizer.
+        for event in run.events.values():
+            if isinstance(event, Load) and event.scene.function is run.scene.function and event.into == node.value:
+                event.into = f"{node.value} {into}"
 
 
 def note_restored(run: Interpreter, receiver: Value, holder: cst.BaseExpression, state: cst.CSTNode) -> None:
@@ -247,7 +252,7 @@ def note_restored(run: Interpreter, receiver: Value, holder: cst.BaseExpression,
     if event is None and (name := dotted(state)) is not None:
         function = run.scene.function
         read = [e for e in run.events.values() if isinstance(e, Load) and e.scene.function is function]
-        event = next((e for e in reversed(read) if e.into == name), None)
+        event = next((e for e in reversed(read) if e.into.partition(" ")[0] == name), None)
     if isinstance(event, Load):
         event.numbers = True
 
