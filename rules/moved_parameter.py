@@ -78,12 +78,13 @@ class MovedParameter(Rule):
         there = {p.place for p in move.target}
         if value.places and {p.place for p in value.places} <= there:
             return  # to where it is: `to` gives back the leaf itself
-        if "moved leaf" in move.result.facts and not any(place.is_host for place in there):
+        if move.result.facts & {"moved leaf", "copied leaf"} and not any(place.is_host for place in there):
             self._moves[move.node] = move
 
     def on_attribute(self, attribute: Attribute) -> Iterator[Report]:
         move = self._moves.get(attribute.value_node) if attribute.value_node is not None else None
-        if move is not None and "parameter" in move.value.facts and attribute.owner.is_module:  # type: ignore[attr-defined]
+        lost = move is not None and "moved leaf" in move.result.facts
+        if move is not None and lost and "parameter" in move.value.facts and attribute.owner.is_module:  # type: ignore[attr-defined]
             target = self.context.code(attribute.node)
             why = f"`{target}` is no Parameter on an accelerator, but a tensor computed from one"
             if target == self.context.code(move.receiver):
@@ -110,7 +111,7 @@ class MovedParameter(Rule):
         for part in parts:
             for place in part.places:
                 move = self._moves.get(place.origin) if place.origin is not None else None
-                if move is not None and "moved leaf" in part.facts:
+                if move is not None and part.facts & {"moved leaf", "copied leaf"}:
                     yield self._report(move, why, notes)
 
     def _report(self, move: Move, why: str, notes: tuple[Note, ...] = ()) -> Report:

@@ -320,6 +320,13 @@ def mark_default(run: Interpreter, parameter: cst.Param) -> None:
         run.emit(DeviceName(default, run.scene, text.split(":")[0], "default", name, literal=text))
 
 
+def name_tensor_type(run: Interpreter, node: cst.CSTNode, value: Value) -> None:
+    """A constructor of CUDA tensors is handed on, as a parameter's default: `tensor=torch.cuda.FloatTensor`."""
+    name = value.name or ""
+    if value.kind is Kind.API and name.startswith("torch.cuda.") and name.endswith("Tensor"):
+        emit_device_name(run, DeviceName(node, run.scene, "cuda", "tensor type", name))
+
+
 def mark_field(run: Interpreter, field: cst.AnnAssign) -> None:
     """A device that is the default of a class's annotated field: who makes an instance may say otherwise."""
     for node in descendants(field.value) if field.value is not None and DeviceName in run.kinds else ():

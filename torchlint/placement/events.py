@@ -401,6 +401,17 @@ class Call(Event):
 
 
 @dataclass(slots=True)
+class Late(Event):
+    """A Module that is on a device gets a layer, a parameter or a buffer that is on the CPU.
+
+    name: of the Module in the code. moved: what put it on the device.
+    """
+
+    name: str
+    moved: cst.CSTNode | None = None
+
+
+@dataclass(slots=True)
 class Behind(Event):
     """An attribute is read of a DataParallel or DistributedDataParallel that only the model in it can have.
 

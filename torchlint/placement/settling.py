@@ -13,6 +13,7 @@ from torchlint.placement.events import (
     Draw,
     Event,
     HostOnly,
+    Late,
     Leftover,
     Load,
     Mix,
@@ -23,6 +24,7 @@ from torchlint.placement.events import (
 )
 from torchlint.placement.hazards.comparisons import is_given
 from torchlint.placement.hazards.generators import is_accelerator
+from torchlint.placement.hazards.late_layers import is_moved_again
 from torchlint.placement.hazards.loads import is_written_before
 from torchlint.placement.hazards.own_files import mark_own_files
 from torchlint.placement.hazards.startup import past_visible
@@ -76,6 +78,8 @@ def settle(run: Interpreter) -> Iterator[Event]:
         if isinstance(event, Parallel) and event.how == "unmoved":
             if event.origin in run.moved_elsewhere or not is_left_behind(event, run.events.values()):
                 continue
+        if isinstance(event, Late) and is_moved_again(event, run.events.values()):
+            continue
         if isinstance(event, Draw) and event.onto == "default":
             if not run.default_devices or not all(map(is_accelerator, run.default_devices)):
                 continue

@@ -184,7 +184,8 @@ class Value:
         handed     of unknown kind, but given to a function as a tensor or a Module
         optional   an argument that is None where the caller leaves it out
         taken      where it is was assumed only since it was taken out of what a loop goes through
-        moved leaf the copy that moving a leaf made, where nothing else refers to the leaf
+        moved leaf the copy that moving a leaf made, where nothing else refers to the leaf; copied leaf: where
+            something does
         filled     a tensor written piece by piece
         perhaps    of unknown kind, but a tensor on some path
         doubtful   a tensor of the host joined with what may be one of an accelerator, or a number

@@ -10,6 +10,7 @@ from torchlint.placement.definitions.functions import define, instance_of, summa
 from torchlint.placement.definitions.records import MODULE_HABITS, Class, Function
 from torchlint.placement.devices import mark_field
 from torchlint.placement.events import Attribute
+from torchlint.placement.hazards.late_layers import note_late
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import dotted, statements, words
 from torchlint.placement.values import (
@@ -186,6 +187,7 @@ def assign_foreign_attribute(run: Interpreter, target: cst.Attribute, value: Val
     while type(root) is cst.Attribute:
         root = root.value
     held = run.evaluate(root, env) if root is not target.value else base
+    note_late(run, target, target.value, held, value)
     if held.kind is Kind.MODULE and value.kind is not Kind.NUMBER:
         # Whose parameters are replaced is wherever they come from.
         run.moved_elsewhere.update(p.origin for p in held.places if p.origin is not None)

@@ -14,7 +14,13 @@ from torchlint.placement.calls.owing import settle_owed
 from torchlint.placement.calls.passing import judge_call
 from torchlint.placement.definitions.records import Class, Function
 from torchlint.placement.definitions.substitution import bind_arguments, substitute
-from torchlint.placement.devices import mark_decorator, mark_default, note_cuda_autocast, settle_defaults
+from torchlint.placement.devices import (
+    mark_decorator,
+    mark_default,
+    name_tensor_type,
+    note_cuda_autocast,
+    settle_defaults,
+)
 from torchlint.placement.events import Autocast
 from torchlint.placement.evidence.kinds import (
     MARKS,
@@ -86,6 +92,7 @@ def define(run: Interpreter, node: cst.FunctionDef, env: Env, owner: Class | Non
         if parameter.default is not None:
             function.defaults[parameter.name.value] = run.evaluate(parameter.default, env)
             mark_default(run, parameter)
+            name_tensor_type(run, parameter.default, function.defaults[parameter.name.value])
     run.functions.append(function)
     return Value(Kind.FUNCTION, ref=function)
 

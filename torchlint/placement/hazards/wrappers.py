@@ -12,7 +12,7 @@ from torchlint.placement.definitions.records import Class
 from torchlint.placement.events import Behind, Event, Move, Parallel, Use
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.syntax import descendants, dotted, integer, mentions
-from torchlint.placement.values import Certainty, Kind, Value
+from torchlint.placement.values import Alternative, Certainty, Kind, Value
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
@@ -152,6 +152,21 @@ def _takes_parameter(node: cst.CSTNode, own: str) -> bool:
     given = node.args[0].value
     name = dotted(given.func) if type(given) is cst.Call else None
     return name is not None and name.startswith(f"{own}.") and name.endswith(".parameters")
+
+
+def note_wrapped_move(run: Interpreter, node: cst.Call, value: Value, target: tuple[Alternative, ...]) -> None:
+    """A DataParallel is moved to another device than the first of its own."""
+    first = next((fact for fact in value.facts if fact.startswith(f"{BEHIND} ")), None)
+    at = _index_of(value.at(target))
+    if first is not None and at is not None and at != int(first.split()[1]):
+        run.emit(Parallel(node, run.scene, "elsewhere", int(first.split()[1]), at))
+
+
+def first_device(arguments: Arguments) -> frozenset[str]:
+    """The fact that says which device DataParallel wants its Module on, where it has several and that is known."""
+    ids = arguments.find("device_ids", 1)
+    first, several = _first_of(ids.node) if ids is not None and ids.value.kind is not Kind.NONE else (0, True)
+    return frozenset({f"{BEHIND} {first}"}) if first is not None and several else frozenset()
 
 
 def _first_of(ids: cst.CSTNode) -> tuple[int | None, bool]:

@@ -13,6 +13,7 @@ from torchlint.placement.events import (
     Step,
 )
 from torchlint.placement.hazards.buffers import note_computed_buffer
+from torchlint.placement.hazards.late_layers import note_late
 from torchlint.placement.hazards.syncs import emit_sync
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import dotted, string
@@ -77,6 +78,7 @@ def module_method(
         stored = given.but(
             kind=kind, facts=given.facts | {"parameter" if name.endswith("parameter") else "buffer"}
         )
+        note_late(run, node, func.value, value, stored)
         if isinstance(owner, Class) and text is not None:
             register(run, owner, text, stored, "buffer" if name.endswith("buffer") else "parameter", node)
         elif isinstance(owner, Class) and name.endswith("buffer"):

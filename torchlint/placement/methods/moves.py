@@ -15,6 +15,7 @@ from torchlint.placement.events import (
 )
 from torchlint.placement.hazards.startup import note_start
 from torchlint.placement.hazards.syncs import emit_sync
+from torchlint.placement.hazards.wrappers import note_wrapped_move
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import dotted, integer, string, words
 from torchlint.placement.values import (
@@ -102,8 +103,8 @@ def move(
     else:
         facts |= {"fresh"}
         if target is not None:
-            if "leaf" in value.facts and _loses(run, node, func.value) and not all_host(target):
-                facts |= {"moved leaf"}
+            if "leaf" in value.facts and not all_host(target):
+                facts |= {"moved leaf"} if _loses(run, node, func.value) else {"copied leaf"}
             facts -= {"leaf", "parameter", "buffer", "assumed"}
         if target is not None and non_blocking and all_host(target) and not value.on_host:
             facts |= {"pending"}
@@ -137,6 +138,7 @@ def move(
     if target is not None and value.kind is Kind.UNKNOWN and event.use is Use.DROPPED:
         _note_module_move(run, value)
     if value.kind is Kind.MODULE and target is not None:
+        note_wrapped_move(run, node, value, target)
         _note_module_move(run, value)
         _note_settled(run, value, target)
         from torchlint.placement.calls.dispatch import moved_in_place
@@ -293,6 +295,7 @@ def _type_target(
     return (), None
 
 
-LOSSY = frozenset(
-    {"given", "moved leaf", "fresh", "leaf", "parameter", "buffer", "mask", "loss", "pinned", "row", "float64"}
-)
+LOSSY = frozenset("given fresh leaf parameter buffer mask loss pinned row float64".split()) | {
+    "moved leaf",
+    "copied leaf",
+}

@@ -61,6 +61,9 @@ def copied_before(run: Interpreter, node: cst.CSTNode) -> None:
         emit_sync(run, node, "cpu", event.value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED))
 
 
+_OF_A_GRAPH = frozenset({"grad", "leaf", "parameter", "fresh", "moved leaf", "copied leaf"})
+
+
 def tensor_method(
     run: Interpreter,
     node: cst.Call,
@@ -87,7 +90,7 @@ def tensor_method(
         run.emit(Backward(node, run.scene, value, "scaled" in value.facts, loss=func.value))
         return NUMBER
     if name in ("detach", "detach_"):
-        return value.but(facts=value.facts - {"grad", "leaf", "parameter", "fresh", "moved leaf"} | {"cut"})
+        return value.but(facts=value.facts - _OF_A_GRAPH | {"cut"})
     if name == "retain_grad":
         run.emit(GradUse(node, run.scene, name, value))
         return UNKNOWN

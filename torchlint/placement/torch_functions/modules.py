@@ -17,7 +17,7 @@ from torchlint.placement.events import (
     Operand,
     Wrap,
 )
-from torchlint.placement.hazards.wrappers import BEHIND, hides, note_parallel
+from torchlint.placement.hazards.wrappers import BEHIND, first_device, hides, note_parallel
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.syntax import dotted, words
@@ -169,7 +169,7 @@ def _wrap(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> 
     note_parallel(run, node, name, arguments, inner)
     facts = inner.facts | {"wrapped"}
     if hides(name):
-        facts |= {BEHIND}
+        facts |= {BEHIND} | (first_device(arguments) if name.endswith(".DataParallel") else NO_FACTS)
         run.wrapped_under |= run.scene.conditions
         run.wraps.add(node)
     return Value(
