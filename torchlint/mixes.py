@@ -73,8 +73,9 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
         return Confidence.POSSIBLE
     create = origins.created.get(host.origin) if host.origin is not None else None
     in_module = getattr(scene.owner, "is_module", False)
-    for_others = scene.offered and witness.value.certainty is Certainty.KNOWN
-    if accused.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER and not (in_module or for_others):
+    if accused.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER and not (
+        in_module or _is_for_others(mix)
+    ):
         return Confidence.POSSIBLE  # a Module that nothing moves rather runs on tensors of the CPU
     if witness.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER and not mix.confirmed:
         if create is None or create.scene.function is not scene.function:
@@ -111,6 +112,14 @@ def _hangs_on_flags(mix: Mix) -> bool:
         return False
     flags = {text for text, _ in host.guards | other.guards if not text.endswith(" Is None")}
     return len(flags) > 1
+
+
+def _is_for_others(mix: Mix) -> bool:
+    """Whether a function that a library offers hands a model that it made on, beside its caller's tensor as it came."""
+    value = mix.other[0].value
+    as_given = value.certainty is Certainty.KNOWN and any(fact.startswith("like:") for fact in value.facts)
+    handed_on = mix.within is not None and mix.api != "forward"
+    return mix.scene.offered and handed_on and as_given
 
 
 def _is_on_purpose(mix: Mix, create: Create | None) -> bool:
@@ -158,7 +167,7 @@ def _confidence_in_place(other: Alternative, mix: Mix, create: Create | None) ->
         return Confidence.POSSIBLE
     if mix.host[0].value.kind is Kind.MODULE and not getattr(scene.owner, "is_module", False):
         # A function that builds a model and never moves it may well run on the CPU throughout.
-        return Confidence.LIKELY if mix.confirmed or scene.offered else Confidence.POSSIBLE
+        return Confidence.LIKELY if mix.confirmed or _is_for_others(mix) else Confidence.POSSIBLE
     if is_hot(scene) or (scene.device_aware and not mix.open) or mix.confirmed:
         return Confidence.LIKELY
     here = create is not None and create.scene.function is scene.function and _is_filler(create)
