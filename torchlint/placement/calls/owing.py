@@ -9,7 +9,8 @@ import libcst as cst
 
 from torchlint.placement.definitions.records import Function, Owed
 from torchlint.placement.events import Mix, Operand
-from torchlint.placement.values import Certainty, Kind, Value, Where
+from torchlint.placement.syntax import descendants, dotted
+from torchlint.placement.values import Certainty, Kind, Place, Value, Where
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
@@ -48,7 +49,7 @@ def _parameter(value: Value) -> str | None:
     return place.name
 
 
-def settle_owed(run: Interpreter, function: Function, bound: dict[str, Value]) -> None:
+def settle_owed(run: Interpreter, function: Function, node: cst.Call, bound: dict[str, Value]) -> None:
     """A call of a function passes a tensor that is elsewhere, or what the caller's own caller has to tell."""
     for owed in function.owed:
         value = bound.get(owed.parameter)
@@ -59,15 +60,44 @@ def settle_owed(run: Interpreter, function: Function, bound: dict[str, Value]) -
         if name is not None and caller is not None and caller is not function and caller.run is function.run:
             if len(caller.owed) < _MOST:
                 caller.owed.append(owed._replace(parameter=name))
+            if run.scene.role in ("forward", "loss") and _has_dimensions(function, owed) and not _moves(run, node):
+                # Wherever it is, the mask that is made of it meets what the layer computes.
+                there = tuple(p._replace(place=Place(Where.OF_CALLER, owed.parameter)) for p in value.places)
+                _emit(run, owed, Value(Kind.TENSOR, there, Certainty.INFERRED, facts=value.facts))
         elif function.run is run and _is_elsewhere(value):
-            witness = Operand(owed.other, value)
-            aware = run.scene.device_aware or run.scene.hot or owed.scene.device_aware
-            scene = owed.scene._replace(device_aware=aware)
-            mixed = Mix(
-                owed.node, scene, owed.api, (owed.operand, witness), (owed.operand, owed.host),
-                (witness, value.places[0]),
-            )  # fmt: skip
-            run.emit(mixed, owed.host.origin)
+            _emit(run, owed, value)
+
+
+def _emit(run: Interpreter, owed: Owed, value: Value) -> None:
+    """The operation joins its tensor of the host with `value`, which is elsewhere."""
+    witness = Operand(owed.other, value)
+    aware = run.scene.device_aware or run.scene.hot or owed.scene.device_aware
+    scene = owed.scene._replace(device_aware=aware)
+    mixed = Mix(
+        owed.node, scene, owed.api, (owed.operand, witness), (owed.operand, owed.host), (witness, value.places[0])
+    )
+    run.emit(mixed, owed.host.origin)
+
+
+def _has_dimensions(function: Function, owed: Owed) -> bool:
+    """Whether a function takes its parameter apart along several dimensions, as no number and no list can be."""
+    return "[,]" in function.run.usage.of(function.node).attributes.get(owed.parameter, ())
+
+
+def _moves(run: Interpreter, node: cst.Call) -> bool:
+    """Whether what a call gives is sent to a device, where it stands or by the name that it gets."""
+    statement = run.statement
+    if statement is None:
+        return True
+    for below in descendants(statement):
+        if type(below) is cst.Attribute and below.attr.value in _SENDING and node in descendants(below.value):
+            return True
+    names = [dotted(t.target) for t in statement.targets] if type(statement) is cst.Assign else []
+    return any(name is None or run.frame.usage.attributes.get(name, set()) & _SENDING for name in names)
+
+
+#: Methods that send a tensor somewhere.
+_SENDING = frozenset(["to", "cuda", "type_as", "cpu"])
 
 
 def _is_elsewhere(value: Value) -> bool:

@@ -516,7 +516,7 @@ def call_function(
     if len(function.calls) < MOST_CALLS and run.scene.role not in ("script", "test") and run.may_note_on(function):
         function.calls.append(bound)
     judge_call(run, function, node, bound, me)
-    settle_owed(run, function, bound)
+    settle_owed(run, function, node, bound)
     note_timed(run, function, node, bound, arguments.all())
     result = substitute(function.result, bound, node)
     if run.scene.no_grad:
