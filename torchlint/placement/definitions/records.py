@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import libcst as cst
@@ -171,7 +172,7 @@ class Class:
         self.looks_like_module = False
         self.kind_names = frozenset(self._qualified_bases())
         self._lineage: tuple[Class, ...] = ()
-        self._is_module = any(is_module_base(n) for n in self.kind_names)
+        self._is_module = _are_modules(self.kind_names)
 
     @property
     def name(self) -> str:
@@ -246,21 +247,15 @@ class Class:
     @property
     def is_known_module(self) -> bool:
         """Whether a base says that it is a Module, rather than what it does."""
-        return any(is_module_base(n) for n in self.kind_names)
+        return _are_modules(self.kind_names)
 
     @property
     def is_data(self) -> bool:
-        if any(n in _SAMPLERS or n.startswith("torch.utils.data.") for n in self.kind_names):
-            return True
-        return self._is_a("Dataset", "IterableDataset", "BatchSampler", "DataModule", "Transform", "ImageFolder")
+        return _are_data(self.kind_names)
 
     @property
     def is_optimizer(self) -> bool:
-        return any(
-            (n.startswith("torch.optim") and n.endswith("Optimizer"))
-            or (n.startswith("torch.optim.") and "." not in n[12:] and n[12:13].isupper())
-            for n in self.kind_names
-        )
+        return _are_optimizers(self.kind_names)
 
     @property
     def is_autograd_function(self) -> bool:
@@ -269,6 +264,31 @@ class Class:
     @property
     def is_test(self) -> bool:
         return self._is_a("TestCase") or self.name.startswith("Test")
+
+
+# Asked of every method, and next to all classes have one of a few bases.
+
+
+@lru_cache(maxsize=1024)
+def _are_modules(bases: frozenset[str]) -> bool:
+    return any(map(is_module_base, bases))
+
+
+@lru_cache(maxsize=1024)
+def _are_data(bases: frozenset[str]) -> bool:
+    if any(n in _SAMPLERS or n.startswith("torch.utils.data.") for n in bases):
+        return True
+    endings = ("Dataset", "IterableDataset", "BatchSampler", "DataModule", "Transform", "ImageFolder")
+    return any(n.endswith(endings) for n in bases)
+
+
+@lru_cache(maxsize=1024)
+def _are_optimizers(bases: frozenset[str]) -> bool:
+    return any(
+        (n.startswith("torch.optim") and n.endswith("Optimizer"))
+        or (n.startswith("torch.optim.") and "." not in n[12:] and n[12:13].isupper())
+        for n in bases
+    )
 
 
 _SAMPLERS = frozenset(["torch.utils.data.Sampler", "torch.utils.data.sampler.Sampler", "Sampler"])

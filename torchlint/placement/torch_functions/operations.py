@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -39,11 +40,11 @@ def bound_operands(
     binding = None
     if overloads and any(is_given(o.value) for o in arguments.positional):
         surely = [replace(o, value=element_tensor(o.value)) if is_given(o.value) else o for o in arguments.positional]
-        binding = torch_api.bind(overloads, [_is_tensor(o.value) for o in surely], named)
+        binding = _bind(name, tuple([_is_tensor(o.value) for o in surely]), tuple(named.items()))
         if binding is not None:
             arguments = replace(arguments, positional=surely)
     if binding is None:
-        binding = torch_api.bind(overloads, flags, named) if overloads else None
+        binding = _bind(name, tuple(flags), tuple(named.items())) if overloads else None
     if binding is None and "out" in named:
         rest = Arguments(arguments.positional, {k: o for k, o in arguments.named.items() if k != "out"})
         given = bound_operands(run, name, overloads, rest)
@@ -87,6 +88,15 @@ def _reads(parameter: Parameter) -> bool:
     """Whether an operation unwraps a tensor that it gets for a parameter, which waits for the tensor's device."""
     kind = parameter.kind
     return kind is torch_api.Kind.SCALAR or (kind is torch_api.Kind.NUMBER and parameter.name in _FACTORS)
+
+
+@lru_cache(maxsize=8192)  # the same calls over and over
+def _bind(
+    name: str, positional: tuple[bool | None, ...], named: tuple[tuple[str, bool | None], ...]
+) -> Binding | None:
+    """How a call of a function of torch binds, or one of a method of Tensor, which goes by its bare name."""
+    overloads = torch_api.overloads(name) if "." in name else torch_api.method_overloads(name)
+    return torch_api.bind(overloads, positional, dict(named))
 
 
 #: Parameters that take no number, whatever the function (`value` of `fill_` and `masked_fill` may be one).
