@@ -45,16 +45,16 @@ def note_ignored_device(run: Interpreter, function: Function) -> None:
 def _note_decided_first(run: Interpreter, function: Function, parameters: tuple[cst.Param, ...]) -> None:
     """A function returns the device that is there before it looks at the parameter by which its caller may choose."""
     body = statements(function.node.body)
+    returned = ((i, c) for i, s in enumerate(body) if (c := _returned_if_available(s)) is not None)
+    first, chosen = next(returned, (0, None))
+    if chosen is None:
+        return
     for parameter in parameters:
         name = parameter.name.value
         asked = next((i for i, s in enumerate(body) if _reads(s, name)), len(body))
-        if not any(_is_compared_with_cpu(s, name) for s in body[asked:]):
-            continue
-        for statement in body[:asked]:
-            chosen = _returned_if_available(statement)
-            if chosen is not None:
-                run.emit(IgnoredDevice(chosen, run.scene, name, parameter, "first"))
-                return
+        if first < asked and any(_is_compared_with_cpu(s, name) for s in body[asked:]):
+            run.emit(IgnoredDevice(chosen, run.scene, name, parameter, "first"))
+            return
 
 
 def _reads(code: cst.CSTNode, name: str) -> bool:
