@@ -22,7 +22,8 @@ class DiscardedMoveHelper(Rule):
         Finds calls of functions that do nothing but return moved copies of what they are given, where the call is
         a statement of its own. Helpers of the project and its classes (`Batch.to`) count, and those of libraries
         (`accelerate.utils.send_to_device`). Also finds comprehensions that move only the elements that have a
-        `to`, where the rest is taken apart by position afterwards.
+        `to`, where the rest is taken apart by position afterwards, and those that leave containers alone, where calls
+        in the file pass containers of tensors.
 
     Why it matters
         The helper leaves its argument where it was. What is left out of a moved batch shifts what comes after it.
@@ -85,6 +86,10 @@ class DiscardedMoveHelper(Rule):
         )
 
     def on_filter(self, event: Filter) -> Iterator[Report]:
+        if event.how == "nested":
+            message = "containers within what this gets are left as they are, and calls in this file pass some"
+            yield self.finding(event, message, confidence=Confidence.LIKELY)
+            return
         what = "a `to`" if event.how == "hasattr" else "the type that is asked for"
         message = f"elements without {what} are left out of what is moved"
         if event.by_position:

@@ -86,3 +86,18 @@ def main(device):
 )
 def test_a_function_that_times_what_it_is_given_is_judged_by_its_calls(device: str, function: str, mark: str) -> None:
     expect(CALLED.format(device=device, function=function, mark=mark), "DEV305")
+
+
+@pytest.mark.parametrize("call, mark", [("net(x)", "  # <-"), ("net(x).cpu()", ""), ("len(x)", "")])
+def test_timeit_around_device_work_is_reported(call: str, mark: str) -> None:
+    expect(
+        f"""
+import timeit
+import torch
+def use(net: torch.nn.Module, x):
+    net.cuda()
+    x = x.cuda()
+    return timeit.timeit(lambda: {call}, number=10){mark}
+""",
+        "DEV305",
+    )

@@ -445,7 +445,8 @@ class Parallel(Event):
 class Filter(Event):
     """A comprehension moves its elements and leaves out those that can't be moved.
 
-    how: `hasattr`, `isinstance` or `is_tensor`. by_position: what is left is taken apart by position.
+    how: `hasattr`, `isinstance` or `is_tensor`; `nested` where a call passes it containers, which it leaves as they
+    are. by_position: what is left is taken apart by position.
     """
 
     how: str

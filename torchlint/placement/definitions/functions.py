@@ -33,7 +33,7 @@ from torchlint.placement.evidence.kinds import (
     speaks_in_forward,
 )
 from torchlint.placement.hazards.graphs import returned_loss
-from torchlint.placement.hazards.helpers import helper_style
+from torchlint.placement.hazards.helpers import helper_style, note_nested
 from torchlint.placement.hazards.ignored import note_ignored_device
 from torchlint.placement.hazards.timers import note_timed
 from torchlint.placement.interpreter import MOST_NESTED_SUMMARIES, Env, Frame, Interpreter
@@ -518,6 +518,7 @@ def call_function(
     judge_call(run, function, node, bound, me)
     settle_owed(run, function, node, bound)
     note_timed(run, function, node, bound, arguments.all())
+    note_nested(run, function, bound)
     result = substitute(function.result, bound, node)
     if run.scene.no_grad:
         result = without_graph(result)

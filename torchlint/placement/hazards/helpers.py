@@ -7,7 +7,7 @@ import libcst as cst
 from torchlint.placement.definitions.records import Function
 from torchlint.placement.events import Filter
 from torchlint.placement.interpreter import Interpreter
-from torchlint.placement.syntax import children, dotted, words
+from torchlint.placement.syntax import children, dotted, statements, words
 from torchlint.placement.values import Kind, Value
 
 #: Builtins that make a container of what they are given.
@@ -113,6 +113,34 @@ def _moves(node: cst.CSTNode, name: str) -> bool:
     ):
         return dotted(node.func.value) == name
     return any(_moves(child, name) for child in children(node))
+
+
+def note_nested(run: Interpreter, function: Function, bound: dict[str, Value]) -> None:
+    """A call of a helper that moves the tensors of a container passes one that holds others: those it leaves alone."""
+    if function.run is not run or run.scene.is_test:
+        return
+    body = statements(function.node.body)
+    last = body[-1].body[-1] if body and type(body[-1]) is cst.SimpleStatementLine else None
+    made = last.value if type(last) is cst.Return else None
+    if not isinstance(made, cst.DictComp | cst.ListComp) or made.for_in.inner_for_in is not None:
+        return
+    chosen = made.value if isinstance(made, cst.DictComp) else made.elt
+    source = dotted(made.for_in.iter) if type(made.for_in.iter) is not cst.Call else dotted(made.for_in.iter.func)
+    given = bound.get((source or "").removesuffix(".items"))
+    if type(chosen) is not cst.IfExp or given is None:
+        return
+    name = dotted(chosen.orelse)
+    if name is None or _tested(chosen.test) != name or not _moves(chosen.body, name):
+        return
+    parts = [*(given.keys or {}).values(), *(given.items or ())]
+    if any(p.kind in (Kind.SEQUENCE, Kind.MAPPING) and "made" in p.facts and _holds_data(p) for p in parts):
+        run.emit(Filter(chosen, run.scene, "nested", given))
+
+
+def _holds_data(value: Value) -> bool:
+    """Whether a container holds tensors, or parts of what a caller or a loader gave."""
+    inner = [*(value.items or ()), *(value.keys or {}).values()]
+    return any(v.kind is Kind.TENSOR or (v.kind is Kind.UNKNOWN and v.places) for v in inner)
 
 
 def note_positions(run: Interpreter, value: Value) -> None:

@@ -113,6 +113,16 @@ def _is_away(value: Value) -> bool:
     return value.kind is Kind.TENSOR and bool(value.places) and all(p.place.is_named for p in value.places)
 
 
+def note_timeit(run: Interpreter, node: cst.Call) -> None:
+    """`timeit.timeit(lambda: model(x))` around work for the device that nothing in the lambda waits for."""
+    given = node.args[0].value if node.args else None
+    work = run.timeline.work
+    if type(given) is not cst.Lambda or work is None or run.scene.is_test or waits_by_name(given.body):
+        return
+    if any(inner is work for inner in descendants(given.body)):
+        run.emit(Timing(node, run.scene, None, work))
+
+
 def note_decorated(run: Interpreter) -> None:
     """Functions under a decorator that times them: those that leave work to the device are timed too short."""
     known = {function.name: function for function in run.functions}

@@ -23,6 +23,7 @@ from torchlint.placement.hazards.syncs import (
     read_as_text,
     read_numbers,
 )
+from torchlint.placement.hazards.timers import note_timeit
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge.frameworks_bridge import framework_call
 from torchlint.placement.syntax import dotted, string
@@ -214,6 +215,9 @@ def library_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
         run.emit(Clock(node, run.scene, name))
         run.timeline.reads_clock(node, run.scene)
         return number_read(node).but(facts=frozenset({"clock"}))
+    if name in ("timeit.timeit", "timeit.repeat"):
+        note_timeit(run, node)
+        return NUMBER
     if name in ("copy.deepcopy", "copy.copy"):
         return (arguments.value("x", 0) or UNKNOWN).but(ref=(arguments.value("x", 0) or UNKNOWN).ref)
     if name in ("os.environ.setdefault", "os.putenv") and arguments.positional:
