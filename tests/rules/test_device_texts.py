@@ -37,6 +37,10 @@ def test_a_device_that_is_asked_for_what_it_has_not_is_reported(line: str) -> No
         "name.startswith('cuda') and name.split(':')",
         "x.device == torch.device('cpu')",
         "x.device.type == 'cuda'",
+        "str(x.device) == 'cuda:0'",
+        "str(device) == 'cuda:0'",
+        "f'{x.device}' == 'cuda:0'",
+        "str(given.body.weight.device) == 'cuda:1'",
         "device is None",
     ],
 )

@@ -60,7 +60,7 @@ def compare_devices(
             run.emit(Compare(node, run.scene, "text == unindexed", left, right))
     elif operator in _EQUAL and are_never_equal(left, right):
         run.emit(Compare(node, run.scene, "tensor's device == unindexed", left, right))
-    elif operator in _EQUAL and "device type" in left.facts | right.facts:
+    elif operator in _EQUAL and "without index" in left.facts | right.facts:
         names = [v.name or "" for v in (left, right) if v.kind is Kind.STRING]
         if any(":" in name and is_device_text(name) for name in names):
             run.emit(Compare(node, run.scene, "type == indexed", left, right))
@@ -136,7 +136,8 @@ def part_of_device(run: Interpreter, node: cst.Attribute, device: Value, attr: s
     if attr in ("type", "index") and "text" in device.facts:
         run.emit(Compare(node, run.scene, "attribute of text", device, device))
     if attr == "type":
-        return Value(Kind.STRING, device.places, device.certainty, facts=frozenset({"device type"}))
+        facts = frozenset({"device type", "without index"})
+        return Value(Kind.STRING, device.places, device.certainty, facts=facts)
     if attr == "index" and {"no index", "torch.device"} <= device.facts:
         return Value(Kind.NONE, facts=frozenset({"no index"}))
     return NUMBER
