@@ -55,11 +55,28 @@ def names_in(text: str) -> frozenset[str]:
 
 def speaks_of(text: str, name: str) -> bool:
     """Whether the truth of a test may change when `name` is bound anew."""
-    return any(n == name or n.startswith(f"{name}.") or name.startswith(f"{n}.") for n in names_in(text))
+    return name in _reached(text) or not _owners(name).isdisjoint(names_in(text))
 
 
+@lru_cache(maxsize=4096)
+def _owners(name: str) -> frozenset[str]:
+    """What a dotted name hangs on: `a` and `a.b` for `a.b.c`."""
+    parts = name.split(".")
+    return frozenset(".".join(parts[:end]) for end in range(1, len(parts)))
+
+
+@lru_cache(maxsize=4096)
+def _reached(text: str) -> frozenset[str]:
+    """The names that a test reads, and those that they hang on."""
+    return names_in(text).union(*map(_owners, names_in(text)))
+
+
+@lru_cache(maxsize=8192)  # asked of every way through a function after every assignment, and ways are much alike
 def without(conditions: Conditions, names: frozenset[str]) -> Conditions:
     """What is still known once the names are bound anew."""
     if not conditions or not names:
         return conditions
-    return frozenset(c for c in conditions if not any(speaks_of(c[0], name) for name in names))
+    owners = frozenset[str]().union(*map(_owners, names))
+    return frozenset(
+        c for c in conditions if names.isdisjoint(_reached(c[0])) and owners.isdisjoint(names_in(c[0]))
+    )
