@@ -20,7 +20,9 @@ class CudaOnlyApi(DeviceNames):
         Finds calls of `torch.cuda.synchronize`, `current_device`, `Stream`, `Event`, `get_device_name` and others
         that raise where torch has no CUDA (and the like of `torch.mps` and `torch.xpu`), and of
         `torch.cuda.amp.autocast`, which does nothing there, where nothing around them asks for CUDA first.
-        All of a file are one finding.
+        All of a file are one finding. Possible only where the file shows nothing of being meant to run elsewhere (it
+        is given no device, chooses none, asks for none, and never names the CPU), or where its project builds CUDA
+        kernels.
 
     Why it matters
         The code fails on machines without that vendor's device, although what it asks for often has a portable
@@ -32,9 +34,10 @@ class CudaOnlyApi(DeviceNames):
         import torch
 
 
-        def timed(work):
+        def timed(work, x, device):
+            x = x.to(device)
             start = time.perf_counter()
-            work()
+            work(x)
             torch.cuda.synchronize()  # <-
             return time.perf_counter() - start
 
@@ -44,9 +47,10 @@ class CudaOnlyApi(DeviceNames):
         import torch
 
 
-        def timed(work):
+        def timed(work, x, device):
+            x = x.to(device)
             start = time.perf_counter()
-            work()
+            work(x)
             if torch.cuda.is_available():
                 torch.cuda.synchronize()
             return time.perf_counter() - start
@@ -83,6 +87,8 @@ class CudaOnlyApi(DeviceNames):
             tells = (named.scene.function is None and _last(named) in _TELLING) or _last(named) == "memory_summary"
             excused = tells or _follows_tensor(named) or named.scene.function in driving
             excused |= hangs_on_unassigned(named.scene)
+            # Code that never speaks of other devices times, shows or tunes the one that it is written for.
+            excused |= named.shown != "file" or named.around == "kernels"
             confidence = Confidence.POSSIBLE if excused else Confidence.LIKELY
             yield self.finding(named, message, confidence=confidence, cause=self.context.module)
 

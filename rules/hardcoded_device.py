@@ -23,7 +23,9 @@ class HardcodedDevice(DeviceNames):
         `device="cuda"` of a function that is given a tensor to compute with; `x.cuda()` in a method of a Module
         wherever CUDA is available. All of a file are one finding. Silent: tests, files that need CUDA as a whole
         (they import Triton or belong to a package of CUDA kernels, raise without CUDA, or run on NCCL), and
-        functions and files that say so in their name. A generator and an autocast take a type.
+        functions and files that say so in their name. Possible only where neither the code nor its project shows that
+        it is meant to run elsewhere, and where the project builds CUDA kernels. A generator and an autocast take a
+        type.
 
     Why it matters
         The code fails on every machine without that vendor's device, and moves what it is given to the first
@@ -111,6 +113,8 @@ class HardcodedDevice(DeviceNames):
     def _confidence(self, named: DeviceName) -> Confidence:
         if hangs_on_unassigned(named.scene):
             return Confidence.POSSIBLE
+        if not self._is_meant_elsewhere(named):
+            return Confidence.POSSIBLE
         if named.what == "default":
             # A default says what the author has, and who calls may say otherwise; but not where a tensor is given
             # along that is to meet what is made there.
@@ -123,6 +127,15 @@ class HardcodedDevice(DeviceNames):
             if self._is_program or not (named.at_hand or named.what == "autocast decorator"):
                 return Confidence.POSSIBLE
         return Confidence.LIKELY
+
+    def _is_meant_elsewhere(self, named: DeviceName) -> bool:
+        """Whether something shows that the code is to run on other devices than the one that it names."""
+        if named.what == "beside":
+            # A program that only ever uses the current device has no other one.
+            return not self._is_program or named.api in ("get_device", "available")
+        if named.around == "kernels":
+            return False
+        return bool(named.shown or named.at_hand) or named.around != "alone"
 
     def _fix(self, named: DeviceName) -> NodeFix | None:
         node = named.node

@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 from checking import expect, findings, reported_lines
 
 from torchlint.findings import Confidence
 
 CODE = "DEV502"
+
+
+def elsewhere(code: str) -> str:
+    """The code in a file that is meant to run without CUDA, too: a function of it is given a device."""
+    return dedent(code) + "\ndef place(x, device):\n    return x.to(device)\n"
+
+
+@pytest.mark.parametrize(
+    ("beside", "shown"),
+    [
+        ("", False),
+        ("def other(x, mode):\n    return x", False),
+        ("def other(x, device):\n    return x.to(device)", True),
+        ("PLACE = 'cuda' if torch.cuda.is_available() else 'cpu'", True),
+        ("if torch.cuda.is_available():\n    torch.cuda.empty_cache()", True),
+        ("def load(path):\n    return torch.load(path, map_location='cpu')", True),
+        ("def back(x):\n    return x.cpu()", False),
+    ],
+)
+def test_a_file_shows_that_it_is_meant_to_run_elsewhere(beside: str, shown: bool) -> None:
+    code = f"import torch\ndef work():\n    torch.cuda.synchronize()\n{beside}\n"
+    assert reported_lines(code, CODE) == ([3] if shown else [])
+    assert reported_lines(code, CODE, confidence=Confidence.POSSIBLE) == [3]
 
 
 @pytest.mark.parametrize(
@@ -23,7 +48,7 @@ CODE = "DEV502"
     ],
 )
 def test_a_call_that_fails_elsewhere_is_reported(imports: str, call: str) -> None:
-    expect(f"{imports}\ndef work():\n    {call}  # <-\n", CODE)
+    expect(elsewhere(f"{imports}\ndef work():\n    {call}  # <-\n"), CODE)
 
 
 @pytest.mark.parametrize(
@@ -61,12 +86,12 @@ def test_what_drives_a_device_on_purpose_is_possible_only() -> None:
 @pytest.mark.parametrize("head", ["with torch.cuda.amp.autocast():", "if True:"])
 def test_autocast_of_cuda_alone_is_reported(head: str) -> None:
     mark = "  # <-" if "autocast" in head else ""
-    expect(f"import torch\ndef run(model, x):\n    {head}{mark}\n        return model(x)\n", CODE)
+    expect(elsewhere(f"import torch\ndef run(model, x):\n    {head}{mark}\n        return model(x)\n"), CODE)
 
 
 def test_as_a_decorator_with_and_without_parentheses() -> None:
     expect(
-        """
+        elsewhere("""
         import torch
         from torch.cuda.amp import autocast
         class Net:
@@ -79,13 +104,13 @@ def test_as_a_decorator_with_and_without_parentheses() -> None:
             @autocast(enabled=False)
             def three(self, x):
                 return x
-        """,
+        """),
         CODE,
     )
 
 
 def test_a_portable_form_is_named_with_the_torch_that_has_it() -> None:
-    (finding,) = findings("import torch\ndef work():\n    torch.cuda.synchronize()\n", CODE)
+    (finding,) = findings(elsewhere("import torch\ndef work():\n    torch.cuda.synchronize()\n"), CODE)
     assert "`torch.accelerator.synchronize` (torch 2.6)" in finding.message
 
 
@@ -106,7 +131,7 @@ def test_the_capability_of_a_device_is_asked_of_cuda() -> None:
 
 def test_a_kernel_is_launched_where_its_tensor_is() -> None:
     expect(
-        """
+        elsewhere("""
         import torch
         def launch(kernel, x):
             with torch.cuda.device(x.device):
@@ -114,7 +139,7 @@ def test_a_kernel_is_launched_where_its_tensor_is() -> None:
         def first(kernel, x):
             with torch.cuda.device(0):  # <-
                 kernel(x)
-        """,
+        """),
         CODE,
     )
 
@@ -165,7 +190,7 @@ def test_what_hangs_on_an_attribute_that_no_class_assigns_may_never_run(
                 torch.cuda.ipc_collect()
             return model
     """
-    found = bool(reported_lines(code, "DEV502", path="pipeline.py"))
+    found = bool(reported_lines(elsewhere(code), "DEV502", path="pipeline.py"))
     assert found is reported
     moved = code.replace("torch.cuda.ipc_collect()", "model = model.cuda()")
     assert bool(reported_lines(moved, "DEV501", path="pipeline.py")) is reported
@@ -182,21 +207,21 @@ def test_what_hangs_on_an_attribute_that_no_class_assigns_may_never_run(
 )
 def test_a_program_may_say_that_it_is_for_cuda(said: str, marked: str) -> None:
     expect(
-        f'''"""{said}"""
+        elsewhere(f'''"""{said}"""
 import torch
 
 
 def work(model):
     torch.cuda.reset_peak_memory_stats(){marked}
     return model
-''',
+'''),
         "DEV502",
     )
 
 
 def test_what_is_printed_where_cuda_is_missing_counts_too() -> None:
     expect(
-        """
+        elsewhere("""
         import torch
         def start():
             if torch.cuda.is_available():
@@ -205,31 +230,31 @@ def test_what_is_printed_where_cuda_is_missing_counts_too() -> None:
                 print("This notebook is intended for CUDA GPUs but CUDA is not available.")
         def clean():
             torch.cuda.reset_peak_memory_stats()
-        """,
+        """),
         "DEV502",
     )
 
 
 def test_a_program_that_tells_about_its_gpu_is_for_one() -> None:
     expect(
-        """
+        elsewhere("""
         import torch
         print(torch.cuda.get_device_properties(0))
-        """,
+        """),
         "DEV502",
     )
 
 
 def test_a_multi_gpu_demonstration_in_a_program_is_for_gpus() -> None:
     expect(
-        """
+        elsewhere("""
         import torch
         with torch.cuda.device(1):
             x = torch.zeros(3)
         def work(x):
             with torch.cuda.device(1):  # <-
                 return x + 1
-        """,
+        """),
         "DEV502",
     )
 
@@ -241,8 +266,8 @@ def test_an_extension_for_cuda_asks_for_it() -> None:
         def count(index):
             return torch.cuda.get_device_properties(index).multi_processor_count{}
         """
-    expect(code.format("group_norm_cuda", ""), "DEV502")
-    expect(code.format("group_norm", "  # <-"), "DEV502")
+    expect(elsewhere(code.format("group_norm_cuda", "")), "DEV502")
+    expect(elsewhere(code.format("group_norm", "  # <-")), "DEV502")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +275,7 @@ def test_an_extension_for_cuda_asks_for_it() -> None:
 )
 def test_a_library_that_needs_cuda_is_a_question_for_it(library: str, marked: str) -> None:
     expect(
-        f"""
+        elsewhere(f"""
         import torch
         try:
             import {library}
@@ -261,7 +286,7 @@ def test_a_library_that_needs_cuda_is_a_question_for_it(library: str, marked: st
             if it_is_here and torch.cuda.get_device_capability() >= (8, 9):{marked}
                 return "fp8"
             return "bf16"
-        """,
+        """),
         CODE,
     )
 
@@ -269,12 +294,12 @@ def test_a_library_that_needs_cuda_is_a_question_for_it(library: str, marked: st
 @pytest.mark.parametrize(("named", "marked"), [("gpu max 1550", ""), ("h100", "  # <-")])
 def test_what_runs_for_a_device_of_that_name_has_it(named: str, marked: str) -> None:
     expect(
-        f"""
+        elsewhere(f"""
         import torch
         def peak(name):
             if "{named}" in name:
                 return torch.xpu.get_device_properties("xpu").max_compute_units{marked}
             return 0
-        """,
+        """),
         CODE,
     )

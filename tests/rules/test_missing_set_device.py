@@ -64,3 +64,17 @@ def test_a_model_with_a_number_is_silent(move: str) -> None:
 
 def test_other_wrappers_are_silent() -> None:
     expect(training(move="model = model.cuda()", wrap="nn.DataParallel(model)"), CODE)
+
+
+@pytest.mark.parametrize(
+    ("device", "shared"),
+    [
+        ('torch.device("cuda")', True),
+        ('torch.device("cuda", rank)', False),
+        ('torch.device(f"cuda:{rank}")', False),
+    ],
+)
+def test_a_device_whose_index_is_computed_is_the_process_s_own(device: str, shared: bool) -> None:
+    mark = "  # <-" if shared else ""
+    begin = f"dist.init_process_group('nccl')\n            device = {device}"
+    expect(training(begin=begin, move=f"model.to(device){mark}"), CODE)

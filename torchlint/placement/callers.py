@@ -75,6 +75,10 @@ class Texts:
             if sought in data and whole.search(data) is not None:
                 yield file, data
 
+    def sources(self) -> Iterator[bytes]:
+        """What the files of code hold."""
+        yield from (data for file, data in self._files.items() if file.endswith((*_SOURCES, ".ipynb")))
+
     def holds(self, path: str) -> bool:
         """Whether a file is one of these."""
         return os.path.realpath(path) in self._files

@@ -206,6 +206,8 @@ class DeviceName(Event):
     at_hand: an expression for a device that the code has at hand there (a parameter, a tensor's, the object's own).
     guarded: whether code around the literal or around its use asks for the device first, or handles its absence.
     chosen: the index of the device comes from somewhere else (`.cuda(args.gpu)`, f"cuda:{rank}").
+    shown: `file` where the file itself shows that it is meant to run without CUDA, too. around: what its project is
+    for: CUDA `kernels`, machines of `others`, too, or CUDA `alone`; empty where there is no project.
     """
 
     device: str
@@ -217,6 +219,8 @@ class DeviceName(Event):
     at_hand: str = ""
     guarded: bool = False
     chosen: bool = False
+    shown: str = ""
+    around: str = ""
 
 
 @dataclass(slots=True)

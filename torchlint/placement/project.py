@@ -23,6 +23,7 @@ from torchlint.placement.callers import (
     root_of,
     stay_on_host,
 )
+from torchlint.placement.evidence.elsewhere import speaks_elsewhere
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge.apis import api_value
 from torchlint.placement.savers import Savers
@@ -69,6 +70,8 @@ class Project:
         self._often: dict[tuple[str, str], str] = {}
         #: What saves in each project.
         self._savers: dict[str, Savers] = {}
+        #: What each project is for.
+        self._elsewhere: dict[str, str] = {}
         #: How many summaries of imported functions are being computed, one within the other.
         self.nesting = 0
 
@@ -139,6 +142,15 @@ class Project:
         if texts.root not in self._savers:
             self._savers[texts.root] = Savers(texts.naming("save"))
         return self._savers[texts.root].save_from_host(path, reader)
+
+    def elsewhere(self, path: str) -> str:
+        """What the project of the file at `path` is for: see `speaks_elsewhere`; empty without one, or if too large."""
+        texts = self._texts_around(path)
+        if texts is None or not texts.complete or not texts.holds(path):
+            return ""
+        if texts.root not in self._elsewhere:
+            self._elsewhere[texts.root] = speaks_elsewhere(texts.sources())
+        return self._elsewhere[texts.root]
 
     def _texts_around(self, path: str) -> Texts | None:
         """The files of the project that a file is part of, which all that is said of it rests on; None without one."""

@@ -22,6 +22,7 @@ from torchlint.placement.events import (
     Return,
     Sync,
 )
+from torchlint.placement.evidence.elsewhere import mark_names
 from torchlint.placement.hazards.comparisons import is_given
 from torchlint.placement.hazards.generators import is_accelerator
 from torchlint.placement.hazards.late_layers import is_moved_again
@@ -43,6 +44,7 @@ _COPIES = frozenset(["cpu", "numpy"])
 def settle(run: Interpreter) -> Iterator[Event]:
     """The events of a file in program order, without those that later code refutes."""
     mark_own_files(run)
+    mark_names(run)
     note_decorated(run)
     yield from past_visible(run)
     functions = {id(function.node): function for function in run.functions}

@@ -141,6 +141,9 @@ def _container(run: Interpreter, name: str, node: cst.Call, arguments: Arguments
 #: What tells a process which device is its own, wherever it stands in a file.
 _OWN_DEVICE = ("set_device", "CUDA_VISIBLE_DEVICES", "cuda.device(", "set_default_device", "gpus_per_task")
 
+#: A device of CUDA whose index is computed.
+_OWN_INDEX = re.compile(r"""device\(\s*["']cuda["']\s*,|["']cuda:(?:\{|%|["']\s*\+)|\.cuda\([^()]*rank""")
+
 
 _COMMENT = re.compile(r"#.*")
 
@@ -159,7 +162,9 @@ def _is_on_first_device(run: Interpreter, module: Value) -> bool:
     ):
         return False  # to write out the module takes its time
     code = _COMMENT.sub("", run.module.code)
-    return "init_process_group" in code and not any(word in code for word in _OWN_DEVICE)
+    if "init_process_group" not in code or _OWN_INDEX.search(code) is not None:
+        return False
+    return not any(word in code for word in _OWN_DEVICE)
 
 
 def _wrap(run: Interpreter, name: str, node: cst.Call, arguments: Arguments) -> Value:
