@@ -44,7 +44,7 @@ def mark_names(run: Interpreter) -> None:
 
 def _forget_overwritten(run: Interpreter) -> None:
     """A device that nothing is put on, because all branches that follow bind its name anew, is none."""
-    made = {node for kind, node in run.events if kind is DeviceName and run.events[kind, node].api == "torch.device"}  # type: ignore[attr-defined]
+    made = {e.node for e in run.events.values() if isinstance(e, DeviceName) and e.api == "torch.device"}
     if not made:
         return
     for block in descendants(run.module):
