@@ -14,6 +14,21 @@ def test_a_tensor_given_for_a_number_is_reported(line: str) -> None:
     assert texts(step(line), "DEV303") == [line]
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["ranked = sorted(F.relu(output))", "found = 3 in F.relu(output)", "both = torch.tensor([loss, loss.exp()])"],
+)
+def test_python_that_goes_through_a_tensor_is_reported(line: str) -> None:
+    assert texts(step(line), "DEV303") == [line]
+
+
+@pytest.mark.parametrize(
+    "line", ["ranked = F.relu(output).sort()", "found = 'key' in {'key': loss}", "both = torch.stack([loss, loss.exp()])"]
+)
+def test_torch_that_does_the_same_is_fine(line: str) -> None:
+    assert texts(step(line), "DEV303") == []
+
+
 def test_numbers_bound_slices_without_a_wait() -> None:
     assert texts(step("first = output[:, : len(x)]"), "DEV303") == []
 

@@ -118,6 +118,8 @@ def builtin_call(run: Interpreter, name: str, node: cst.Call, arguments: Argumen
     if name in ("list", "tuple", "reversed", "sorted", "iter", "set", "frozenset"):
         if first.kind in (Kind.SEQUENCE, Kind.LOADER) and name in ("list", "tuple", "iter"):
             return first
+        if name == "sorted" and "key" not in arguments.named:
+            emit_sync(run, node, "sorted()", element_of(first), hidden=True)
         return sequence(element=element_of(first)) if given else sequence(())
     if name == "next":
         return element_of(first)

@@ -18,7 +18,7 @@ from torchlint.placement.hazards.comparisons import (
     note_no_index,
     note_uncalled,
 )
-from torchlint.placement.hazards.syncs import read_as_text, read_numbers, spare
+from torchlint.placement.hazards.syncs import emit_sync, read_as_text, read_numbers, spare
 from torchlint.placement.hazards.texts import composed
 from torchlint.placement.interpreter import Env, Interpreter, expression, negated
 from torchlint.placement.language.branches import condition_of
@@ -225,6 +225,8 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
         return result.but(facts=frozenset({"mask", "cut"}))
     for value in values:
         read_pending(run, node, "compare", value)
+    if operators[-1] in (cst.In, cst.NotIn) and values[0].kind is not Kind.STRING and "batch" not in values[-1].facts:
+        emit_sync(run, node, "in", values[-1], hidden=True)  # Tensor.__contains__ asks whether any element is equal
     tests = _comparison_tests(run, node, values, operators)
     if any(o in _TRUTH_ONLY for o in operators) or not _may_be_elementwise(values):
         return Value(Kind.NUMBER, read_numbers(values), tests=tests)

@@ -15,7 +15,7 @@ from torchlint.placement.events import (
     Operand,
 )
 from torchlint.placement.hazards.generators import note_draw
-from torchlint.placement.hazards.syncs import demand, emit_sync, spare
+from torchlint.placement.hazards.syncs import demand, emit_sync, may_wait, spare
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.methods.moves import all_host
@@ -56,6 +56,10 @@ def create(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, en
     rank = _rank_of_creation(name, node, arguments)
     if rank == 0 and data is not None and device is not None:
         spare(run, data)  # `torch.tensor(t.item(), device=t.device)`
+    if data is not None and data.kind is Kind.SEQUENCE and name in _OF_DATA:
+        held = next((i for i in data.items or () if may_wait(i) and i.places and not i.may_be_on_host), None)
+        if held is not None:
+            emit_sync(run, node, "tensor of tensors", held, hidden=True)
     mapped = from_mapping(arguments)
     if device is not None and device.value.kind is not Kind.NONE:
         places, why = with_rank(device_places(run, device, node), rank), "explicit"
@@ -152,6 +156,8 @@ def from_mapping(arguments: Arguments) -> Value | None:
     return None
 
 
+#: Factories that read what a list holds, element by element (torch/csrc/utils/tensor_new.cpp, `recursive_store`).
+_OF_DATA = frozenset(["torch.tensor", "torch.as_tensor", "torch.FloatTensor", "torch.LongTensor", "torch.Tensor"])
 _SIZED = frozenset(
     "torch.zeros torch.ones torch.empty torch.rand torch.randn torch.full torch.randint".split()
 )
