@@ -7,7 +7,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-_SAVES = re.compile(r"\b(?:torch|th)\.save\(")
+#: What torch is called; `th` by custom.
+_OF_TORCH = ("torch", "th")
+_SAVES = re.compile(rf"\b(?:{'|'.join(_OF_TORCH)})\.save\(")
 #: What is on the CPU: a move there, or a load that is mapped there.
 _ON_HOST = re.compile(r"""\.cpu\(\)|(?:\.to\(|map_location=|\bload\([^()]*,)\s*(?:torch\.device\()?["']cpu["']""")
 _OFFLOADS = re.compile(r"offload_to_cpu\s*=\s*True|cpu_offload\s*=\s*True")
@@ -61,8 +63,9 @@ def _definitions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
 def _saved(scope: ast.AST) -> Iterator[ast.expr]:
     """What `torch.save` gets in a scope."""
     for node in ast.walk(scope):
-        if isinstance(node, ast.Call) and node.args and _SAVES.match(f"{ast.unparse(node.func)}("):
-            yield node.args[0]
+        if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "save" and isinstance(node.func.value, ast.Name) and node.func.value.id in _OF_TORCH:
+                yield node.args[0]
 
 
 def _saves_from_host(text: str, scope: ast.AST) -> bool:
