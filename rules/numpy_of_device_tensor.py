@@ -63,7 +63,8 @@ class NumpyOfDeviceTensor(Rule):
             whole = f"each of `{source}`" if event.operand.role == "elements" else f"`{source}`"
             message = f"{whole} hangs on a graph, and `numpy()` refuses it: detach it first"
             # A function may be called where gradients are off; a program's own statements are not, nor is what trains.
-            here = event.scene.role == "script" and value.certainty is Certainty.KNOWN
+            # A loss of what needs no gradients has no graph.
+            here = event.scene.role == "script" and value.certainty is Certainty.KNOWN and "loss" not in value.facts
             trains = event.trains and {"loss", "grad"} <= value.facts
             sure = Confidence.LIKELY if (here or trains) and not event.scene.is_test else Confidence.POSSIBLE
             yield self.finding(event, message, confidence=sure, fix=self._fix(event, ".detach()"))

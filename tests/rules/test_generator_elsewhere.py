@@ -89,3 +89,17 @@ def test_a_factory_whose_generator_is_elsewhere_is_reported(call: str) -> None:
 def test_a_factory_with_a_generator_of_its_device_is_silent(call: str) -> None:
     code = f"import torch\ndef noise(device: torch.device, generator: torch.Generator):\n    return {call}\n"
     expect(code, "DEV113")
+
+
+def test_a_loader_before_the_default_device_is_set_is_silent() -> None:
+    expect(
+        """
+        import torch
+        from torch.utils.data import DataLoader
+        loader = DataLoader(range(9), shuffle=True)
+        print(list(loader))
+        torch.set_default_device("cuda")
+        later = DataLoader(range(9), shuffle=True)  # <-
+        """,
+        "DEV113",
+    )

@@ -120,3 +120,18 @@ def test_what_a_function_computes_may_have_no_graph_where_it_is_called() -> None
         """,
         "DEV106",
     )
+
+
+def test_a_loss_of_what_needs_no_gradients_is_silent() -> None:
+    expect(
+        """
+        import matplotlib.pyplot as plt
+        import torch
+        loss_of = torch.nn.L1Loss()
+        kept = [loss_of(torch.tensor(i / 10), torch.tensor(0.0)) for i in range(9)]
+        for i in range(9):
+            kept.append(loss_of(torch.tensor(i / 10), torch.tensor(0.0)))
+        plt.plot(kept)
+        """,
+        "DEV106",
+    )

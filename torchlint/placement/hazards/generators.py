@@ -42,6 +42,8 @@ def note_sampling(run: Interpreter, node: cst.Call, api: str, arguments: Argumen
     """
     if run.scene.is_test or arguments.starred or arguments.unpacked or dataset.kind is Kind.OWNED:
         return
+    if run.frame.function is None and not run.default_is_set:
+        return  # a program's own statements run in their order, and so do the cells of a page
     if api == "DataLoader":
         shuffled = arguments.find("shuffle", 2)
         if shuffled is None or words(shuffled.node) != "True":
