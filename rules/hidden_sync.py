@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import libcst as cst
+
 from torchlint.findings import Confidence, Severity
 from torchlint.placement.events import Sync
 from torchlint.placement.scene import Scene
@@ -74,6 +76,8 @@ class HiddenSync(WaitRule):
         sure = super().confidence(sync)
         if sync.scene.role in ("forward", "loss"):
             sure = weakest(sure, Confidence.LIKELY)  # how often a model runs is for who calls it
+        if not _is_shown(sync):
+            return weakest(sure, Confidence.POSSIBLE)
         if sync.decides or _stands_in(sync.scene):
             return weakest(sure, Confidence.POSSIBLE)
         if sync.api in _CHECKING:
@@ -82,6 +86,33 @@ class HiddenSync(WaitRule):
             # The shape of what follows depends on the values; whether a layer can do without is for its author.
             return weakest(sure, Confidence.POSSIBLE)
         return sure
+
+
+def _is_shown(sync: Sync) -> bool:
+    """Whether more than its use tells that what is read is a tensor, and elsewhere.
+
+    What a mapping holds may as well be a text, unless it was computed. What a layer reads has to come from its
+    parameters or from what it was given: of sizes, an operation gives a tensor on the CPU.
+    """
+    value = sync.value
+    if value is None:
+        return True
+    if sync.api in _TEXTS and _is_entry(sync.node) and not value.facts & _COMPUTED:
+        return False
+    return bool(value.places) or sync.scene.role not in ("forward", "loss") or sync.scene.hot
+
+
+def _is_entry(node: cst.CSTNode) -> bool:
+    """`batch["name"]`"""
+    if not isinstance(node, cst.Subscript) or len(node.slice) != 1:
+        return False
+    index = node.slice[0].slice
+    return isinstance(index, cst.Index) and isinstance(index.value, cst.BaseString)
+
+
+_TEXTS = frozenset(["f-string", "print()", "str()", "repr()", "format()", "format", "set_postfix"])
+#: Facts of what operations on tensors gave, or a model.
+_COMPUTED = frozenset(["loss", "grad", "of grad", "cut", "joint", "computed", "assumed", "output"])
 
 
 def _stands_in(scene: Scene) -> bool:

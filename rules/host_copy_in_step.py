@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+import libcst as cst
+
 from torchlint.findings import Confidence, Severity
 from torchlint.placement.events import Sync
+from torchlint.placement.syntax import words
 from torchlint.rule import Probe, weakest
 from torchlint.waits import WaitRule
 
@@ -64,8 +69,21 @@ class HostCopyInStep(WaitRule):
 
     def confidence(self, sync: Sync) -> Confidence:
         sure = super().confidence(sync)
+        if _collects_for_evaluation(sync):
+            return weakest(sure, Confidence.POSSIBLE)
         # What a layer reads in so many words it mostly needs: a size, a decision.
         return weakest(sure, Confidence.POSSIBLE) if sync.scene.role in ("forward", "loss") else sure
 
     def message(self, sync: Sync) -> str:
         return f"`{self.context.code(sync.node)}` copies to the host in every step, and waits for the device"
+
+
+_EVALUATION = re.compile(r"(?:\b|_)(?:eval|evaluation|val|valid|validation|test)(?:_|\b)", re.IGNORECASE)
+
+
+def _collects_for_evaluation(sync: Sync) -> bool:
+    """Whether a loop over data for evaluation, whatever it needs gradients for, takes what a model gave to the host."""
+    loop = sync.scene.step_loop
+    if not isinstance(loop, cst.For) or isinstance(sync.statement, cst.AugAssign):
+        return False
+    return _EVALUATION.search(words(loop.iter)) is not None

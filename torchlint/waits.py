@@ -61,6 +61,9 @@ class WaitRule(Rule):
             return Confidence.POSSIBLE  # there is no other device to wait for
         if sync.value is None:
             return Confidence.CERTAIN
+        decides = sync.decides and not (sync.spared and sync.scene.role in ("forward", "loss"))
+        if sync.assumed or (not sync.each and (sync.anyway or decides)):
+            return Confidence.POSSIBLE
         return weakest(confidence_of(sync.value.certainty), _of_place(sync.value))
 
     def _cause(self, sync: Sync) -> cst.CSTNode:

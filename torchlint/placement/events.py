@@ -161,7 +161,10 @@ class Sync(Event):
     meets tensors in arithmetic, or is asked in a test, or goes into a record.
     idle: the code waited for all work just before, so that nothing is left to wait for.
     streams: the file orders work on streams of its own, which a wait for all of the device may be there to join.
-    decides: it is asked by an `if` whose branches do what no operation on the device can stand in for.
+    decides: it is asked by an `if` whose branches do what no operation on the device can stand in for, or the number
+    that it reads is.
+    anyway: later in the same step the host has to wait in any case. assumed: nothing shows that it waits for a
+    device in every step: its code is left out by default, or callers leave out what is read, or have it on the CPU.
     """
 
     api: str
@@ -175,6 +178,8 @@ class Sync(Event):
     streams: bool = False
     idle: bool = False
     decides: bool = False
+    anyway: bool = False
+    assumed: bool = False
 
 
 @dataclass(slots=True)

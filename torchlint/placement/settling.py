@@ -23,6 +23,7 @@ from torchlint.placement.events import (
     Sync,
 )
 from torchlint.placement.evidence.elsewhere import mark_names
+from torchlint.placement.evidence.steps import doubt_waits
 from torchlint.placement.hazards.comparisons import is_given
 from torchlint.placement.hazards.generators import is_accelerator
 from torchlint.placement.hazards.late_layers import is_moved_again
@@ -66,6 +67,7 @@ def settle(run: Interpreter) -> Iterator[Event]:
     }
     programs = _Programs(run)
     arriving = set(_arriving(run)) if Sync in run.kinds else set()
+    doubt_waits(run)
     for event in run.events.values():
         if isinstance(event, Sync) and event.value is not None and _is_to_arrive(event, arriving):
             event.value = event.value.but(certainty=Certainty.GUESSED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -109,9 +109,31 @@ def demand(run: Interpreter, value: Value) -> None:
     """What asks for a number on the host is a reason for the wait that read it."""
     if value.kind in (Kind.NUMBER, Kind.ARRAY, Kind.TENSOR):
         for alternative in value.places:
-            event = run.events.get((Sync, alternative.origin))
-            if isinstance(event, Sync):
+            for event in _read_at(run, alternative.origin):
                 event.demanded = True
+
+
+def _read_at(run: Interpreter, node: object) -> Iterator[Sync]:
+    """The waits by which a value was read: of `t.cpu().item()`, both."""
+    while isinstance(node, cst.CSTNode):
+        event = run.events.get((Sync, node))
+        if isinstance(event, Sync):
+            yield event
+        node = node.func.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) else None
+
+
+def decide(run: Interpreter, test: cst.BaseExpression, env: Env) -> Iterator[Sync]:
+    """The waits that read the numbers which a test compares."""
+    for comparison in descendants(test):
+        if type(comparison) is not cst.Comparison or type(comparison.comparisons[0].operator) not in _ORDERS:
+            continue
+        for side in (comparison.left, *(c.comparator for c in comparison.comparisons)):
+            value = run.truths.get(side)
+            if value is None and isinstance(side, (cst.Name, cst.Subscript)):
+                value = run.evaluate(side, env)
+            if value is not None and value.kind is Kind.NUMBER:
+                for alternative in value.places:
+                    yield from _read_at(run, alternative.origin)
 
 
 def spare(run: Interpreter, value: Value) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement.events import Sync
+from torchlint.placement.hazards.syncs import decide
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.language.guards import asks_for_wrong
 from torchlint.placement.syntax import descendants, dotted
@@ -35,6 +36,7 @@ def note_decision(run: Interpreter, clause: cst.If, env: Env) -> None:
     if Sync not in run.kinds or asks_for_wrong(clause.test):
         return
     waits = [e for n in descendants(clause.test) if isinstance(e := run.events.get((Sync, n)), Sync)]
+    waits += decide(run, clause.test, env)
     if not waits:
         return
     orelse = clause.orelse
@@ -45,7 +47,7 @@ def note_decision(run: Interpreter, clause: cst.If, env: Env) -> None:
         _acts(run, body, env) or _acts(run, rest, env) or any(_picks(n, asked) for n in _statements(body))
     )
     for wait in waits:
-        wait.decides = decides
+        wait.decides |= decides
 
 
 def _acts(run: Interpreter, body: Sequence[cst.CSTNode], env: Env) -> bool:

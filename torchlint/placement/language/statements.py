@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from torchlint.placement.calls.operations import augmented
-from torchlint.placement.events import Autocast, Demand, Return
+from torchlint.placement.events import Autocast, Demand, Return, Sync
 from torchlint.placement.evidence.demands import (
     asks_availability,
     flags_of_import,
@@ -155,7 +155,7 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
         truth_test(run, clause.test, test)
         if ends_loop(clause):
             demand_compared(run, clause.test, current)
-        if len(run.events) > told:
+        if len(run.events) > told or Sync in run.kinds:
             note_decision(run, clause, current)
         tests = tests_of(clause.test, test)
         key = condition_of(run, clause.test) or choice_of(run, clause.test, tests)

@@ -130,6 +130,13 @@ _WRITING = ("copy_", "scatter_", "index_", "masked_", "put_", "fill_diagonal_")
 
 
 #: Methods that bound what they are called on.
+def _may_be_layer(value: Value) -> bool:
+    """Whether an attribute of a Module is called a tensor for the name of its method alone, which a layer may have."""
+    if value.certainty is Certainty.KNOWN or value.facts or not value.places:
+        return False
+    return all(p.place.where is Where.OF_MODULE for p in value.places)
+
+
 _CLIPPING = frozenset(["clamp_", "clip_", "clamp_min_", "clamp_max_"])
 
 
@@ -198,7 +205,7 @@ def _general_method(
             spare(run, operand.value)
     overloads = torch_api.method_overloads(name)
     operands, scalars, binding = bound_operands(run, name, overloads, arguments)
-    for operand in scalars:
+    for operand in () if _may_be_layer(value) else scalars:
         emit_sync(run, operand.node, f"{name}({operand.role}=tensor)", operand.value, hidden=True)
     if name in torch_api.HIDDEN_SYNC_METHODS:
         unless = torch_api.SYNC_UNLESS.get(name)

@@ -1,0 +1,163 @@
+"""A wait is reported where the code shows that it costs something in every step; else it is no more than possible."""
+
+from __future__ import annotations
+
+import pytest
+from checking import reported_lines
+from steps import step, texts
+
+LAYER = """
+import math
+import torch
+from torch import nn
+
+
+class Layer(nn.Module):
+    def __init__(self, kind={default}, clip=True):
+        super().__init__()
+        self.kind = kind
+        self.clip = clip
+
+    def forward(self, x, batch=None, codes=None, checked=False):
+        {body}
+        return x
+"""
+
+
+def read_in(body: str, default: str = "'plain'") -> list[str]:
+    code = LAYER.replace("{default}", default).replace("{body}", body.replace("\n", "\n        "))
+    return texts(code, "DEV303")
+
+
+@pytest.mark.parametrize(
+    ("test", "default"),
+    [
+        ("if self.kind == 'dss':", "'plain'"),
+        ("if self.kind is not None:", "None"),
+        ("if self.kind:", "False"),
+        ("if checked:", "'plain'"),
+        ("if not self.clip:", "'plain'"),
+    ],
+)
+def test_a_branch_that_defaults_leave_out_is_not_shown_to_run(test: str, default: str) -> None:
+    assert read_in(f"{test}\n    assert torch.isinf(x).any()", default) == []
+
+
+@pytest.mark.parametrize(
+    ("test", "default"),
+    [
+        ("if self.kind == 'dss':", "'dss'"),
+        ("if self.kind is not None:", "'plain'"),
+        ("if self.kind:", "True"),
+        ("if not checked:", "'plain'"),
+        ("if self.clip:", "'plain'"),
+        ("if self.other == 'dss':", "'plain'"),
+    ],
+)
+def test_a_branch_that_defaults_take_runs(test: str, default: str) -> None:
+    assert read_in(f"{test}\n    assert torch.isinf(x).any()", default) == ["assert torch.isinf(x).any()"]
+
+
+def test_an_attribute_that_is_set_elsewhere_too_has_no_default() -> None:
+    body = "self.kind = pick(batch)\nif self.kind == 'dss':\n    assert torch.isinf(x).any()"
+    assert read_in(body) == ["assert torch.isinf(x).any()"]
+
+
+def test_a_parameter_that_is_bound_anew_has_no_default() -> None:
+    body = "checked = pick(batch)\nif checked:\n    assert torch.isinf(x).any()"
+    assert read_in(body) == ["assert torch.isinf(x).any()"]
+
+
+def test_what_callers_may_leave_out_is_read_only_where_someone_asks_for_it() -> None:
+    given = "found = exists(codes)\nif found:\n    assert not torch.any(codes == -1)"
+    asked = "if codes is not None:\n    assert not torch.any(codes == -1)"
+    assert read_in(given) == []
+    assert read_in(asked) == ["assert not torch.any(codes == -1)"]
+
+
+def test_what_a_mapping_holds_is_a_text_unless_it_is_computed() -> None:
+    loop = "losses = {'all': loss}\nprint(f\"{%s}\")"
+    assert (
+        texts(step(loop % "batch['name']", before="batch: dict[str, torch.Tensor] = next(loader)"), "DEV303")
+        == []
+    )
+    assert texts(step(loop % "losses['all']"), "DEV303") == ["print(f\"{losses['all']}\")"]
+
+
+def test_numbers_give_a_layer_a_tensor_on_the_cpu() -> None:
+    assert read_in("n = math.floor(torch.true_divide(x.size(1) + pad, 2))") == []
+    assert read_in("n = math.floor(torch.true_divide(x.sum(), 2))") != []
+
+
+def test_a_method_of_a_layer_takes_a_tensor() -> None:
+    assert read_in("for layer in (self.first, self.second):\n    x = layer.norm(x.relu())") == []
+    assert read_in("x = x.relu().norm(x.mean())") == ["x = x.relu().norm(x.mean())"]
+
+
+@pytest.mark.parametrize(
+    "needed",
+    [
+        "torch.cuda.synchronize()",
+        "state = env.step(output.argmax().item())",
+        "score = output.mean().item()\nif score > best:\n    best = score\n    torch.save(model, 'best.pt')",
+    ],
+)
+def test_what_waits_anyway_later_in_the_step_costs_no_more(needed: str) -> None:
+    assert texts(step(f"total = loss.item()\n{needed}", before="best = 0.0"), "DEV301") == []
+    seldom = "if step % every == 0:\n    " + needed.replace("\n", "\n    ")
+    assert texts(step(f"total = loss.item()\n{seldom}", before="best = 0.0"), "DEV301") == [
+        "total = loss.item()"
+    ]
+
+
+def test_a_copy_by_whose_number_a_search_ends_is_needed() -> None:
+    line = "now = loss.detach().cpu().item()\nif every is not None and now > every * best:\n    break"
+    assert texts(step(line, before="best = 9.0"), "DEV302", "DEV301") == []
+    kept = "now = loss.detach().cpu().item()\nif step > every * best:\n    break"
+    assert texts(step(kept, before="best = 9.0"), "DEV302", "DEV301") == ["now = loss.detach().cpu().item()"]
+
+
+IMPORTANCE = """
+import torch
+
+def importance(model, {loader}, device):
+    kept, total = [], 0.0
+    for x in {loader}:
+        out = model(x.to(device))
+        loss = out.mean()
+        loss.backward()
+        {line}
+    return kept
+"""
+
+
+def test_what_a_loop_over_evaluation_data_collects_is_needed() -> None:
+    code = IMPORTANCE.replace("{line}", "kept.append(out.detach().cpu())")
+    assert texts(code.replace("{loader}", "eval_loader"), "DEV302") == []
+    assert texts(code.replace("{loader}", "train_loader"), "DEV302") == ["kept.append(out.detach().cpu())"]
+    summed = IMPORTANCE.replace("{line}", "total += loss.detach().cpu()")
+    assert texts(summed.replace("{loader}", "eval_loader"), "DEV302") == ["total += loss.detach().cpu()"]
+
+
+GATHERED = """
+import torch
+
+class Search:
+    def __init__(self, device):
+        self.device = device
+
+    def run(self, model, x):
+        best, where = torch.topk({scores}, 3)
+        return self._gather(best)
+
+    def _gather(self, scores: torch.Tensor):
+        found = []
+        for score in scores:
+            found.append(score.item() if scores.device == self.device else score.item())
+        return found
+"""
+
+
+def test_elements_of_what_a_caller_has_on_the_cpu_wait_for_nothing() -> None:
+    assert reported_lines(GATHERED.replace("{scores}", "torch.zeros(9)"), "DEV301") == []
+    assert reported_lines(GATHERED.replace("{scores}", "model(x.to(self.device))"), "DEV301") == [15]

@@ -1,0 +1,137 @@
+"""What shows that a wait costs something in every step: its code runs there, and nothing waits there anyway."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.placement.definitions.records import Class, Function
+from torchlint.placement.events import Sync
+from torchlint.placement.scene import SELDOM, Scene
+from torchlint.placement.syntax import descendants, dotted
+from torchlint.placement.values import Kind, Where
+
+if TYPE_CHECKING:
+    from torchlint.placement.interpreter import Interpreter
+
+#: A condition on a name that was not bound anew: asked for itself, or compared to something.
+_ASKED = re.compile(r"([\w.]+)(?: (Is|IsNot|Equal|NotEqual) (.+))?$", re.DOTALL)
+_FALSE = frozenset(["None", "False", "0", "0.0", "''", '""', "()", "[]", "{}"])
+
+
+def doubt_waits(run: Interpreter) -> None:
+    """Tell of each wait whether its cost in every step is shown, or assumed."""
+    waits = [event for event in run.events.values() if isinstance(event, Sync)]
+    if not waits:
+        return
+    functions = {id(function.node): function for function in run.functions}
+    ends: dict[tuple[object, ...], list[Scene]] = {}
+    for wait in reversed(waits):
+        scene = wait.scene
+        step = (id(scene.function), id(scene.step_loop))
+        wait.anyway = any(
+            later.conditions <= scene.conditions and later.tests & SELDOM <= scene.tests
+            for later in ends.get(step, ())
+        )
+        if wait.demanded or wait.decides or wait.api == "synchronize":
+            ends.setdefault(step, []).append(scene)
+        wait.assumed = is_left_out(scene) or _is_from_host(wait, functions) or _is_optional(wait, functions)
+
+
+def is_left_out(scene: Scene) -> bool:
+    """Whether the conditions around do not hold by the defaults of the function's parameters and of its class."""
+    defaults = dict(_defaults(scene))
+    if not defaults:
+        return False
+    for text, truth in scene.conditions:
+        asked = _ASKED.match(text)
+        default = defaults.get(asked[1]) if asked is not None else None
+        if asked is None or default is None:
+            continue
+        operator, other = asked[2], asked[3]
+        if operator is None:
+            holds = default not in _FALSE
+        elif other == "None":
+            if "." not in asked[1]:
+                continue  # what a caller passes is for the caller to say
+            holds = (default == "None") is (operator in ("Is", "Equal"))
+        elif _is_literal(other):
+            holds = (default == other.replace('"', "'")) is (operator in ("Is", "Equal"))
+        else:
+            continue
+        if holds is not truth:
+            return True
+    return False
+
+
+def _is_literal(text: str) -> bool:
+    return text[:1] in "\"'-0123456789" or text in ("True", "False")
+
+
+def _defaults(scene: Scene) -> Iterator[tuple[str, str]]:
+    """The literal defaults of names: the function's parameters, and the attributes that `__init__` takes as given."""
+    if scene.function is not None:
+        yield from _literals(scene.function)
+    owner = scene.owner
+    if not isinstance(owner, Class) or "__init__" not in owner.methods:
+        return
+    making = owner.methods["__init__"].node
+    given = dict(_literals(making))
+    kept: dict[str, list[str | None]] = {}
+    for method in owner.methods.values():
+        for node in descendants(method.node.body):
+            if isinstance(node, cst.Assign):
+                for target in node.targets:
+                    name = dotted(target.target)
+                    if name is not None and name.startswith("self."):
+                        value = dotted(node.value) if method.node is making else None
+                        kept.setdefault(name, []).append(value)
+    for name, values in kept.items():
+        if len(values) == 1 and values[0] in given:
+            yield name, given[values[0]]
+
+
+def _literals(function: cst.FunctionDef) -> Iterator[tuple[str, str]]:
+    for param in (*function.params.params, *function.params.kwonly_params):
+        default = param.default
+        if isinstance(default, (cst.SimpleString, cst.Integer, cst.Float)):
+            yield param.name.value, default.value.replace('"', "'")
+        elif isinstance(default, cst.Name) and default.value in ("None", "True", "False"):
+            yield param.name.value, default.value
+
+
+def _is_from_host(wait: Sync, functions: Mapping[int, Function]) -> bool:
+    """Whether some call in the file passes what is on the CPU for all that is read."""
+    function = functions.get(id(wait.scene.function))
+    if function is None or wait.value is None or not wait.value.places:
+        return False
+    return all(
+        p.place.where is Where.OF_CALLER
+        and any(value.on_host for call in function.calls if (value := call.get(p.place.name)) is not None)
+        for p in wait.value.places
+    )
+
+
+def _is_optional(wait: Sync, functions: Mapping[int, Function]) -> bool:
+    """Whether callers may leave out all that is read, no call in the file passes it, and no branch asks for it."""
+    function = functions.get(id(wait.scene.function))
+    if function is None or wait.value is None or not wait.value.places:
+        return False
+    given = {p.place.name for p in wait.value.places if p.place.where is Where.OF_CALLER}
+    if not given or any(p.place.where is not Where.OF_CALLER for p in wait.value.places):
+        return False
+    optional = {
+        p.name.value
+        for p in (*function.node.params.params, *function.node.params.kwonly_params)
+        if p.default is not None and dotted(p.default) == "None"
+    }
+    if not given <= optional:
+        return False
+    asked = {
+        match[1] for text, _ in wait.scene.conditions if (match := _ASKED.match(text)) and match[3] == "None"
+    }
+    passed = {n for call in function.calls for n, value in call.items() if value.kind is not Kind.NONE}
+    return not given & (passed | asked)
