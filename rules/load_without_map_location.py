@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Backward, Build, Demand, DeviceName, Load, Move, Save, Step, Wrap
@@ -121,7 +122,7 @@ class LoadWithoutMapLocation(Rule):
             # wrote for all.
             known |= (load.of_run or load.trained) and not self._has_ranks and not self._prepares
             known |= any(self._keeps(save, load) for save in self._saved)
-            known |= self._is_for_cuda(load)
+            known |= self._is_for_cuda(load) or self._never_elsewhere
             # Counts of steps and seeds were on no device.
             known |= any(save.counts and _share_name(save, load) for save in self._saved)
             sure = Confidence.POSSIBLE if known else _confidence(load)
@@ -142,6 +143,12 @@ class LoadWithoutMapLocation(Rule):
         if asks or self._has_ranks or not self._saved:
             return False
         return any(_is_fixed(named) and named.scene.conditions <= load.scene.conditions for named in beside)
+
+    @cached_property
+    def _never_elsewhere(self) -> bool:
+        """Whether the file goes to CUDA, whatever there is, and nothing of it shows that it is to run without."""
+        fixed = [n for n in self._named if _is_fixed(n) and n.what in _USING and not (n.guarded or n.chosen)]
+        return bool(fixed) and not self._has_ranks and all(named.shown != "file" for named in fixed)
 
     def _is_from_host(self, save: Save) -> bool:
         """Whether what is saved lives on the host, or the function that saves brings something there."""
@@ -188,11 +195,13 @@ def _words(text: str) -> set[str]:
 
 #: Words for a model and for the state of a run.
 _STATE = frozenset(
-    "model models net nets network networks weight weights state states dict ckpt checkpoint checkpoints cpt pretrained"
+    "model models net nets network networks weight weights state ckpt checkpoint checkpoints cpt pretrained"
     " pretrain resume resumed restore snapshot pth mdl encoder decoder generator discriminator optimizer optim"
-    " ema unet vae backbone embedding embeddings embed params parameters policy actor critic agent url".split()
+    " ema unet vae backbone params parameters policy actor critic agent".split()
 )
 #: Words for what is kept beside the state of a model, and holds numbers and texts.
 _BESIDE_STATE = frozenset("metadata meta vocab tokenizer stats statistics".split())
 #: Words for what holds numbers alone, and for what the program has in memory, which it may have written itself.
 _OTHERWISE = frozenset("group groups bytes buffer buf stream serialized".split())
+#: Names of a device that put something there.
+_USING = frozenset(["literal", "cuda()"])

@@ -286,6 +286,9 @@ def test_a_checkpoint_that_a_scheduler_takes_a_part_of_is_reported() -> None:
     )
 
 
+MOVED = "model.to('cuda' if torch.cuda.is_available() else 'cpu')\noptimizer = "
+
+
 def test_a_program_on_the_host_reads_back_what_it_saved() -> None:
     code = PROGRAM.replace("{}", "") + (
         "torch.save(model.state_dict(), PATH)\n"
@@ -294,7 +297,7 @@ def test_a_program_on_the_host_reads_back_what_it_saved() -> None:
         "    fresh.load_state_dict(torch.load(PATH)){}\n"
     )
     expect(code.format(""), "DEV107")
-    expect(code.format("  # <-").replace("optimizer = ", "model.cuda()\noptimizer = ", 1), "DEV107")
+    expect(code.format("  # <-").replace("optimizer = ", MOVED, 1), "DEV107")
 
 
 @pytest.mark.parametrize("into, marked", [("metadata", ""), ("statistics_dict", ""), ("weights", "  # <-")])
@@ -413,11 +416,11 @@ def test_weights_with_the_name_of_published_ones_are_silent(name: str, mark: str
 
 BEST = """
     import torch
-    def fit(net, loader, stopping, path):
+    def fit(net, loader, stopping, path, device):
         {before}
         for epoch in range(9):
             for x in loader:
-                loss = net(x.cuda()).mean()
+                loss = net(x.to(device)).mean()
                 {step}
             stopping(net, path)
         net.load_state_dict(torch.load(path + "/checkpoint.pth")){mark}

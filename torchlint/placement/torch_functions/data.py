@@ -57,7 +57,8 @@ _OF_FILES = frozenset(["torch.load", "torch.jit.load"])
 def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
     position = 1 if name in _OF_FILES else 2
     mapped = arguments.find("map_location", position)
-    known = mapped is not None or arguments.may_have("map_location") or bool(arguments.starred)
+    spread = any(arg.star == "**" for arg in node.args)  # of a mapping that a branch left empty, too
+    known = mapped is not None or spread or bool(arguments.starred)
     path = arguments.find("f", 0) or arguments.find("url", 0)
     what = path_of(path.node) if path is not None else ""
     shipped = path is not None and is_shipped(run, path.node)
