@@ -157,6 +157,8 @@ def _is_on_first_device(run: Interpreter, module: Value) -> bool:
         return False
     if moved.func.attr.value == "cuda" and any(a.keyword is None for a in moved.args):
         return False  # `.cuda(rank)`
+    if not run.usage.mentions.isdisjoint(_OWN_DEVICE):
+        return False
     if "init_process_group" not in run.usage.mentions and not any(
         "init_process_group" in usage.loads for usage in run.usage.scopes.values()
     ):
