@@ -78,8 +78,11 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
     ):
         return Confidence.POSSIBLE  # a Module that nothing moves rather runs on tensors of the CPU
     if witness.value.kind is Kind.MODULE and other.place.where is Where.OF_CALLER and not mix.confirmed:
-        if create is None or create.scene.function is not scene.function:
-            return Confidence.POSSIBLE  # a Module that is handed in, and data from outside: rather both are on the CPU
+        local = create is not None and create.scene.function is scene.function
+        if not local or not (is_hot(scene) or mix.asked):
+            return Confidence.POSSIBLE  # a Module that is handed in may have just been built, and data is on the CPU
+    if any(o.value.kind is Kind.MODULE and "behind" in o.value.facts for o in (accused, witness)):
+        return Confidence.POSSIBLE  # DataParallel moves what it gets
     if _hangs_on_flags(mix):
         return Confidence.POSSIBLE
     if "mixed" in witness.value.facts:
@@ -168,10 +171,17 @@ def _confidence_in_place(other: Alternative, mix: Mix, create: Create | None) ->
     if mix.host[0].value.kind is Kind.MODULE and not getattr(scene.owner, "is_module", False):
         # A function that builds a model and never moves it may well run on the CPU throughout.
         return Confidence.LIKELY if mix.confirmed or _is_for_others(mix) else Confidence.POSSIBLE
-    if is_hot(scene) or (scene.device_aware and not mix.open) or mix.confirmed:
+    # A plain object's loss is computed where its class has its tensors, which may be the host.
+    plain = scene.role == "loss" and scene.owner is not None and not getattr(scene.owner, "is_module", False)
+    if mix.confirmed or (is_hot(scene) and (scene.hot or not plain or mix.asked)):
+        return Confidence.LIKELY
+    if mix.open:
+        return Confidence.POSSIBLE
+    # Otherwise only a function that asks where its caller has this shows that it may be anywhere.
+    if scene.device_aware and (mix.asked or scene.reached or other.place.where is Where.OF_MODULE):
         return Confidence.LIKELY
     here = create is not None and create.scene.function is scene.function and _is_filler(create)
-    return Confidence.LIKELY if here and scene.offered and not mix.open else Confidence.POSSIBLE
+    return Confidence.LIKELY if here and scene.offered else Confidence.POSSIBLE
 
 
 def _is_filler(create: Create) -> bool:

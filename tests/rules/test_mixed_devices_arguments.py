@@ -50,18 +50,19 @@ def test_a_class_that_keeps_a_device_computes_on_it() -> None:
     )
 
 
-def test_a_function_that_tells_one_tensor_its_device_is_written_for_devices() -> None:
-    expect(
-        """
+@pytest.mark.parametrize(("device", "reported"), [("points.device", True), ("device", False)])
+def test_only_a_function_that_asks_where_its_argument_is_shows_that_it_may_be_anywhere(
+    device: str, reported: bool
+) -> None:
+    code = f"""
         import torch
         import cv2
         from settings import device
         def grid(points: torch.Tensor, n):
-            out = torch.zeros(n, 2, device=device)
-            return out, points + torch.arange(n)  # <-
-        """,
-        CODE,
-    )
+            out = torch.zeros(n, 2, device={device})
+            return out, points + torch.arange(n)
+        """
+    assert bool(findings(code, CODE)) == reported
 
 
 def test_a_caller_that_passes_an_accelerator_tensor_confirms() -> None:

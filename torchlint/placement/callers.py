@@ -79,6 +79,12 @@ class Texts:
         """What the files of code hold."""
         yield from (data for file, data in self._files.items() if file.endswith((*_SOURCES, ".ipynb")))
 
+    def moves_attribute(self, name: str, path: str) -> bool:
+        """Whether another file than that of `path` moves an attribute of some other object by this name."""
+        sought = re.compile(rb"(?<!\bself)\." + re.escape(name.encode()) + rb"\.(?:to|cuda)\(")
+        own = os.path.realpath(path)
+        return any(file != own and sought.search(data) is not None for file, data in self._files.items())
+
     def holds(self, path: str) -> bool:
         """Whether a file is one of these."""
         return os.path.realpath(path) in self._files

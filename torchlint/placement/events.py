@@ -92,6 +92,7 @@ class Mix(Event):
     is not. operands: all of them. confirmed: a caller within the file passes a tensor that is off the host;
     open: there are callers, and nothing tells where what they pass is.
     follows: the project's programs set a default device, which what is made here without one is on.
+    asked: the function reads the device of what is not on the CPU, and so is written for callers that have it anywhere.
     within: where a call decides it, the other end: the operation within the function, or the call if that is `node`'s.
     """
 
@@ -102,6 +103,7 @@ class Mix(Event):
     confirmed: bool = False
     open: bool = False
     follows: bool = False
+    asked: bool = False
     within: cst.CSTNode | None = None
 
 

@@ -212,6 +212,8 @@ class Interpreter:
         self.computed_buffers: list[tuple[Class, cst.CSTNode, Value]] = []
         #: What first starts CUDA up in each scope, by the id of its function, 0 for the module.
         self.started: dict[int, Start] = {}
+        #: Whose device a function reads, by the function's id: what a caller gives, and so may be anywhere.
+        self.asked: set[tuple[int, Place]] = set()
         #: What held where Modules were wrapped in DataParallel or DistributedDataParallel.
         self.wrapped_under: set[tuple[str, bool]] = set()
         #: Where they were.

@@ -134,6 +134,11 @@ class Project:
             return False
         return has_default_device(texts, path)
 
+    def moves_attribute(self, name: str, path: str) -> bool:
+        """Whether another file of the project moves an attribute of some object by this name."""
+        texts = self._texts_around(path)
+        return texts is not None and texts.moves_attribute(name, path)
+
     def saves_from_host(self, path: str, reader: str) -> bool:
         """Whether what saves checkpoints brings them to the CPU first: see `Savers.save_from_host`."""
         texts = self._texts_around(path)

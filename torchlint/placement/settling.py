@@ -90,6 +90,8 @@ def settle(run: Interpreter) -> Iterator[Event]:
         if isinstance(event, Mix):
             if event.host[1].origin in run.moved_elsewhere:
                 continue
+            if _is_moved_from_outside(run, event):
+                continue
             if event.node in moved_at_once and event.other[1].place.where is Where.OF_CALLER:
                 continue  # who moves the result takes both operands to be on the host
             if (id(event.scene.function), event.other[1].place) in on_host:
@@ -103,6 +105,7 @@ def settle(run: Interpreter) -> Iterator[Event]:
                     continue
                 event.confirmed = passed == "away"
                 event.open = _is_open(function, event, passed)
+            event.asked = _is_asked(run, event)
             event.follows = programs.set_default_device
         elif isinstance(event, HostOnly) and event.away is not None and event.away.place.where is Where.OF_CALLER:
             function = functions.get(id(event.scene.function))
@@ -141,6 +144,30 @@ class _Programs:
     def set_default_device(self) -> bool:
         """Whether programs that run the file's code on an accelerator make that the default device."""
         return self._project is not None and self._project.has_default_device(self._path)
+
+
+def _is_moved_from_outside(run: Interpreter, mix: Mix) -> bool:
+    """Whether an object keeps a Module that another file of the project moves by the attribute's name."""
+    accused, host = mix.host
+    if accused.value.kind is not Kind.MODULE or type(host.through) is not cst.Attribute or run.project is None:
+        return False
+    return run.project.moves_attribute(host.through.attr.value, run.path)
+
+
+def _is_asked(run: Interpreter, mix: Mix) -> bool:
+    """Whether the function asks where its caller has what joins, or its class is written for devices.
+
+    A Module's methods ask for many things; of a plain class, one question or a device that it keeps is enough.
+    """
+    if (id(mix.scene.function), mix.other[1].place) in run.asked:
+        return True
+    owner = mix.scene.owner
+    if not isinstance(owner, Class) or owner.is_module or owner.is_data:
+        return False
+    if any("device" in name for cls in owner.lineage() for name in cls.attributes):
+        return True
+    asking = {function for function, _ in run.asked}
+    return any(id(method.node) in asking for cls in owner.lineage() for method in cls.methods.values())
 
 
 def _gives_module(function: Function, mix: Mix) -> bool:

@@ -394,6 +394,10 @@ _LASTING = frozenset({"filled", "behind", "moved leaf"})
 _READ = frozenset({Kind.NUMBER, Kind.ARRAY, Kind.STRING})
 
 
+def _stays_on_host(value: Value) -> bool:
+    return all(p.place.is_host for p in value.places)
+
+
 def join(a: Value | None, b: Value | None) -> Value:
     """What is known where two paths meet."""
     if a is None or b is None:
@@ -431,6 +435,8 @@ def join(a: Value | None, b: Value | None) -> Value:
         # A device that may be the CPU is what its user chose, not a fault.
         places = tuple(p for p in places if not p.place.is_host)
     facts = a.facts & b.facts | (a.facts | b.facts) & _LASTING
+    if "mixed" in a.facts | b.facts and all("mixed" in v.facts or _stays_on_host(v) for v in (a, b)):
+        facts |= {"mixed"}  # nothing else has put it off the host
     if {a.kind, b.kind} & {Kind.NONE, Kind.NUMBER} and a.kind is not b.kind:
         facts = a.facts | b.facts
     if kind is Kind.UNKNOWN and a.kind is not b.kind:

@@ -447,8 +447,15 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
         if base.element is not None
         else None
     )
+    if key is None and element is not None and base.element is not None and _moves_one(base.element, value):
+        element = element.but(certainty=Certainty.GUESSED)  # which of them are still where they were is open
     env[name] = base.but(keys=keys or None, element=element, items=None if key is None else base.items)
     _note_grown(run, target, name, env[name], value)
+
+
+def _moves_one(held: Value, value: Value) -> bool:
+    """Whether an item of a container of tensors of the host is replaced by one that is elsewhere."""
+    return held.may_be_on_host and value.kind is Kind.TENSOR and not value.may_be_on_host
 
 
 def _note_grown(run: Interpreter, node: cst.CSTNode, name: str, grown: Value, value: Value) -> None:
@@ -481,15 +488,33 @@ def _write_slice(
     if value.kind is not Kind.TENSOR:
         return
     written = Operand(target.value, base, "slice")
-    if masks:
+    masked = any("mask" in i.value.facts for i in masks)
+    if masks and not (masked and _is_one_number(value)):
         mix(run, target, "masked assignment", [written, Operand(target, value)], in_place=True)
-        if any("mask" in i.value.facts for i in masks) and not value.on_host:
+        if masked and not value.on_host:
             # A single number of the host is filled in without a look at the mask
             # (aten/src/ATen/native/TensorAdvancedIndexing.cpp, `canDispatchToMaskedFill`).
             api = "masked assignment" if _selects_alike(run, target) else "boolean mask index"
             emit_sync(run, target, api, base if base.places else value, hidden=True)
     elif base.on_host and value.places and not value.may_be_on_host:
         emit_sync(run, target, "slice assignment", value, hidden=True)
+
+
+def _is_one_number(value: Value) -> bool:
+    """Whether a tensor of one element is made of a number, which a masked assignment reads on the host and fills in
+    (aten/src/ATen/native/TensorAdvancedIndexing.cpp, `canDispatchToMaskedFill`)."""
+    for alternative in value.places:
+        node = alternative.origin
+        if type(node) is not cst.Call or not node.args or not words(node.func).endswith(("tensor", "Tensor")):
+            return False
+        data = node.args[0].value
+        if type(data) not in (cst.List, cst.Tuple) or len(data.elements) != 1:  # type: ignore[attr-defined]
+            return False
+        if type(data.elements[0]) is not cst.Element:  # type: ignore[attr-defined]
+            return False
+        if type(data.elements[0].value) in (cst.List, cst.Tuple, cst.ListComp):  # type: ignore[attr-defined]
+            return False
+    return bool(value.places)
 
 
 def _selects_alike(run: Interpreter, target: cst.Subscript) -> bool:

@@ -423,6 +423,8 @@ def batch_of(run: Interpreter, dataset: Value, arguments: Arguments, node: cst.C
         return known
     if isinstance(dataset.ref, Class) or dataset.kind is Kind.TENSOR or arguments.find("batch_sampler") is not None:
         return None
+    if dataset.kind is Kind.DATASET and element is None:
+        return None  # one of several classes of the project, which may hold what was moved
     # Datasets read what they give from files, and default_collate stacks it where it is.
     host = Alternative(HOST, 1, node)
     return Value(Kind.UNKNOWN, (host,), Certainty.INFERRED, facts=frozenset({"batch"}))

@@ -111,7 +111,7 @@ def _operate(
                 return known.but(places=(), facts=(known.facts & {"grad", "loss", "cut"}) | {"doubtful"})
             kept = known.facts & (
                 {"mask", "cut", "element"} if operator in _LOGICAL else {"grad", "loss", "cut", "doubtful", "element"}
-            )
+            ) | known.facts & {"mixed"}
             return known.but(places=with_rank(known.places, None), facts=kept)
         result = mix(
             run,

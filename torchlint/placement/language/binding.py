@@ -86,6 +86,8 @@ def _bind_attribute(
         run.frame.versions[name] += 1
         if value.places:
             run.bound[target] = value
+    if target.attr.value == "data":
+        _replace_data(target.value, value, env)
     if run.frame.function is not None:
         run.frame.function.writes = run.frame.function.changes = True
     owner = run.frame.function.owner if run.frame.function is not None else None
@@ -97,6 +99,14 @@ def _bind_attribute(
         from torchlint.placement.definitions.classes import assign_foreign_attribute
 
         assign_foreign_attribute(run, target, value, env)
+
+
+def _replace_data(node: cst.CSTNode, value: Value, env: Env) -> None:
+    """`x.data = y` puts `x` where `y` is."""
+    name = dotted(node)
+    held = env.get(name) if name is not None else None
+    if name is not None and held is not None and held.kind is Kind.TENSOR:
+        env[name] = held.but(places=value.places)
 
 
 def _require_grad(run: Interpreter, node: cst.CSTNode, source: cst.BaseExpression | None, env: Env) -> None:

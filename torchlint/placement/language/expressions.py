@@ -113,6 +113,7 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
     if known is not None:
         return known
     if attr == "device":
+        _note_asked(run, base)
         return _device_attribute(base, node)
     if base.kind is Kind.DEVICE:
         return part_of_device(run, node, base, attr)
@@ -121,6 +122,7 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
     if attr == "training":
         return Value(Kind.NUMBER, tests=frozenset({"training"}))
     if attr in ("is_cuda", "is_mps", "is_xpu"):
+        _note_asked(run, base)
         return Value(Kind.NUMBER, tests=frozenset({"accelerator"}))
     if attr == "dtype" and base.kind in (Kind.UNKNOWN, Kind.MODULE, Kind.OWNED):
         return Value(Kind.DTYPE)
@@ -155,6 +157,12 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
 _OPTIONS = frozenset(
     "args arg cfg config configs conf opt opts option options hparams hps params flags settings namespace".split()
 )
+
+
+def _note_asked(run: Interpreter, base: Value) -> None:
+    """The function wants to know where its caller has something."""
+    function = id(run.scene.function)
+    run.asked.update((function, p.place) for p in base.places if p.place.where is Where.OF_CALLER)
 
 
 def _device_attribute(base: Value, node: cst.Attribute) -> Value:
