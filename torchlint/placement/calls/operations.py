@@ -508,11 +508,10 @@ def _is_one_number(value: Value) -> bool:
         if type(node) is not cst.Call or not node.args or not words(node.func).endswith(("tensor", "Tensor")):
             return False
         data = node.args[0].value
-        if type(data) not in (cst.List, cst.Tuple) or len(data.elements) != 1:  # type: ignore[attr-defined]
+        if not isinstance(data, cst.List | cst.Tuple) or len(data.elements) != 1:
             return False
-        if type(data.elements[0]) is not cst.Element:  # type: ignore[attr-defined]
-            return False
-        if type(data.elements[0].value) in (cst.List, cst.Tuple, cst.ListComp):  # type: ignore[attr-defined]
+        only = data.elements[0]
+        if isinstance(only, cst.StarredElement) or isinstance(only.value, cst.List | cst.Tuple | cst.ListComp):
             return False
     return bool(value.places)
 
