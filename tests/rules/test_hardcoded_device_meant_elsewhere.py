@@ -79,6 +79,17 @@ def work(x, device):
     assert of_project(tmp_path, others, code, rule) == ([line] if reported else [])
 
 
+@pytest.mark.parametrize(("beside", "reported"), [("CUDAExtension('k', ['k.cu'])", False), ("x = net.cuda()", True)])
+def test_a_package_in_no_marked_project_is_asked_for_its_kernels(tmp_path: Path, beside: str, reported: bool) -> None:
+    within = tmp_path / "app" / "models" / "small"
+    within.mkdir(parents=True)
+    for folder in (within, within.parent, within.parent.parent):
+        (folder / "__init__.py").write_text("")
+    (tmp_path / "app" / "build.py").write_text(beside)
+    (within / "predict.py").write_text(PROGRAM)
+    assert reported_lines(PROGRAM, "DEV501", path=str(within / "predict.py")) == ([5] if reported else [])
+
+
 @pytest.mark.parametrize(("trains", "reported"), [("", True), ("loss.backward()", False)])
 def test_a_program_has_no_other_device_than_the_current_one(trains: str, reported: bool) -> None:
     code = f"""

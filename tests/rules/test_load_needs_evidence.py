@@ -68,3 +68,18 @@ def read(net, path, cpu):
     net.load_state_dict(torch.load(path{given}))
 """
     assert bool(findings(code, CODE)) is reported
+
+
+@pytest.mark.parametrize(("source", "reported"), [("https://example.org/vgg.pth", False), ("vgg.pth", True)])
+def test_what_a_function_of_the_file_fetches_was_published(source: str, reported: bool) -> None:
+    code = f"""
+import torch
+
+def pretrained_file():
+    return fetch(url="{source}")
+
+def build(model):
+    model_file = pretrained_file()
+    model.load_state_dict(torch.load(model_file))
+"""
+    assert bool(findings(code, CODE)) is reported

@@ -150,12 +150,14 @@ class Project:
 
     def elsewhere(self, path: str) -> str:
         """What the project of the file at `path` is for: see `speaks_elsewhere`; empty without one, or if too large."""
-        texts = self._texts_around(path)
+        project = self._texts_around(path)
+        texts = project or self._texts_of_package(path)
         if texts is None or not texts.complete or not texts.holds(path):
             return ""
         if texts.root not in self._elsewhere:
             self._elsewhere[texts.root] = speaks_elsewhere(texts.sources())
-        return self._elsewhere[texts.root]
+        said = self._elsewhere[texts.root]
+        return "" if project is None and said == "alone" else said  # the programs around a package may choose
 
     def _texts_around(self, path: str) -> Texts | None:
         """The files of the project that a file is part of, which all that is said of it rests on; None without one."""
@@ -169,6 +171,18 @@ class Project:
         if root not in self._texts:
             self._texts[root] = Texts(root)
         return self._texts[root]
+
+    def _texts_of_package(self, path: str) -> Texts | None:
+        """The files of the outermost package that a file is part of, for one in no marked project."""
+        folder, found = os.path.dirname(os.path.abspath(path)), ""
+        while os.path.exists(os.path.join(folder, "__init__.py")):
+            found, folder = folder, os.path.dirname(folder)
+        if not found:
+            return None
+        self._uses.setdefault(path, set()).add(found)
+        if found not in self._texts:
+            self._texts[found] = Texts(found)
+        return self._texts[found]
 
     def beside(self, path: str) -> list[bytes]:
         """What the modules of a file's folder hold, its own among them; nothing where they are too many."""

@@ -25,7 +25,7 @@ _CHOOSING = re.compile(
     rb"""is_available\(\)\s*(?:and[^\n:]*)?\s(?:else|and)\b|["']cpu["']|no[_-]cuda|use[_-]cuda|--(?:device|cpu)\b"""
 )
 #: What builds CUDA kernels, or says that a file of them is built.
-_BUILDING = re.compile(rb"""\bCUDAExtension\(|\bcuda_sources\s*=|\.cu["']""")
+_BUILDING = (b"CUDAExtension(", b"cuda_sources=", b"cuda_sources =", b'.cu"', b".cu'")
 
 
 def mark_names(run: Interpreter) -> None:
@@ -99,7 +99,7 @@ def speaks_elsewhere(texts: Iterable[bytes]) -> str:
     """What the files of a project are for: `kernels` of CUDA, machines of `others`, too, or CUDA `alone`."""
     others = False
     for text in texts:
-        if _BUILDING.search(text) is not None:
+        if any(word in text for word in _BUILDING):
             return "kernels"
         others = others or _CHOOSING.search(text) is not None
     return "others" if others else "alone"
