@@ -201,6 +201,9 @@ def test_what_hangs_on_an_attribute_that_no_class_assigns_may_never_run(
     [
         ("This needs a GPU with 24GB memory.", ""),
         ("Requires CUDA.", ""),
+        ("Requirements:\n    - Linux\n    - PyTorch with CUDA support\n", ""),
+        ("Requirements:\n    - Linux\n    - CUDA (optional)\n", "  # <-"),
+        ("Requirements:\n    - Linux\n\nKnows of CUDA.\n", "  # <-"),
         ("No GPU is required; CUDA is used if it is there.", "  # <-"),
         ("Trains a model.", "  # <-"),
     ],

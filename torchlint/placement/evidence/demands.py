@@ -70,7 +70,9 @@ def note_home(run: Interpreter) -> None:
 #: What a text says that tells its readers to have a GPU.
 _FOR_CUDA = re.compile(
     r"\b(?:needs?|requires?|requiring|intended for|meant for|made for|only (?:works|runs) (?:on|with))\b"
-    r"[^.;\n]{0,40}\b(?:GPUs?|CUDA|NVIDIA)\b",
+    r"[^.;\n]{0,40}\b(?:GPUs?|CUDA|NVIDIA)\b"
+    # One of a list of requirements.
+    r"|\brequirements?:?\s*\n(?:\s*[-*][^\n]*\n)*?\s*[-*](?![^\n]*\boptional)[^\n]*\b(?:GPUs?|CUDA|NVIDIA)\b",
     re.IGNORECASE,
 )
 _DENIED = re.compile(r"(?:\bno|not|n't|without|optional\w*)\W+(?:\w+\W+)?$", re.IGNORECASE)
