@@ -161,3 +161,48 @@ class Search:
 def test_elements_of_what_a_caller_has_on_the_cpu_wait_for_nothing() -> None:
     assert reported_lines(GATHERED.replace("{scores}", "torch.zeros(9)"), "DEV301") == []
     assert reported_lines(GATHERED.replace("{scores}", "model(x.to(self.device))"), "DEV301") == [15]
+
+
+AGENT = """
+import torch
+
+def update(agent, samples, optimizer, info, device):
+    for part in samples:
+        values = agent(part)
+        loss = values.pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        info.loss.append(loss.item())
+        {line}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "waits"),
+    [
+        ("info.values.extend(values[::10].numpy())", False),
+        ("info.values.extend(values[::10].cpu().numpy())", True),
+        ("kept = values.detach().cpu()\n        info.values.extend(kept.numpy())", True),
+        ("info.device = values.device", True),
+    ],
+)
+def test_where_numpy_reads_tensors_as_they_are_nothing_is_elsewhere(line: str, waits: bool) -> None:
+    found = texts(AGENT.replace("{line}", line), "DEV301")
+    assert found == (["info.loss.append(loss.item())"] if waits else [])
+
+
+def test_a_branch_in_which_processes_work_together_needs_the_answer() -> None:
+    shared = "if torch.any(x.relu() > 9):\n    torch.distributed.all_gather(parts, x)"
+    assert read_in(shared) == []
+    assert read_in("if torch.isinf(x).any():\n    x = torch.clamp(x, max=9.0)") == [
+        "if torch.isinf(x).any():"
+    ]
+
+
+def test_a_value_that_was_needed_just_before_has_arrived() -> None:
+    needed = "top = x.relu().max()\nif top == 0:\n    batch = None\nif top > 9:\n    x = x.clamp(max=9.0)"
+    assert read_in(needed) == []
+    assert read_in(needed.replace("if top == 0:", "if top > 99:").replace("batch = None", "x = x / 2")) == [
+        "if top > 99:",
+        "if top > 9:",
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.placement.definitions.records import Class, Function
 from torchlint.placement.events import Sync
 from torchlint.placement.scene import SELDOM, Scene
-from torchlint.placement.syntax import descendants, dotted
+from torchlint.placement.syntax import assigned_names, descendants, dotted, words
 from torchlint.placement.values import Kind, Where
 
 if TYPE_CHECKING:
@@ -28,17 +28,76 @@ def doubt_waits(run: Interpreter) -> None:
     if not waits:
         return
     functions = {id(function.node): function for function in run.functions}
-    ends: dict[tuple[object, ...], list[Scene]] = {}
-    for wait in reversed(waits):
-        scene = wait.scene
-        step = (id(scene.function), id(scene.step_loop))
-        wait.anyway = any(
-            later.conditions <= scene.conditions and later.tests & SELDOM <= scene.tests
-            for later in ends.get(step, ())
+    _note_needed(waits)
+    arrays = _Arrays()
+    for wait in waits:
+        wait.assumed = (
+            _is_unplaced(wait, arrays)
+            or is_left_out(wait.scene)
+            or _is_from_host(wait, functions)
+            or _is_optional(wait, functions)
         )
-        if wait.demanded or wait.decides or wait.api == "synchronize":
-            ends.setdefault(step, []).append(scene)
-        wait.assumed = is_left_out(scene) or _is_from_host(wait, functions) or _is_optional(wait, functions)
+
+
+def _note_needed(waits: Sequence[Sync]) -> None:
+    """Tell which waits are for what the code needs later in the same step, or needed of the same value before."""
+    needed: dict[tuple[object, ...], list[Scene]] = {}
+    for order in (reversed(waits), waits):
+        needed.clear()
+        for wait in order:
+            scene = wait.scene
+            step: tuple[object, ...] = (id(scene.function), id(scene.step_loop))
+            if order is waits:
+                step = (*step, wait.subject, *map(id, scene.loops))
+            wait.anyway |= any(
+                other.conditions <= scene.conditions and other.tests & SELDOM <= scene.tests
+                for other in needed.get(step, ())
+            )
+            if wait.demanded or wait.decides or wait.api == "synchronize":
+                needed.setdefault(step, []).append(scene)
+
+
+class _Arrays:
+    """Which functions turn tensors to arrays as they are, so that what these computed is on the CPU."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, bool] = {}
+
+    def has(self, function: cst.FunctionDef) -> bool:
+        """Whether `.numpy()` is called on what the function copies to the host nowhere."""
+        if id(function) not in self._known:
+            self._known[id(function)] = self._ask(function)
+        return self._known[id(function)]
+
+    def _ask(self, function: cst.FunctionDef) -> bool:
+        receivers: list[cst.BaseExpression] = []
+        copied: set[str] = set()
+        for node in descendants(function.body):
+            if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+                if node.func.attr.value == "numpy" and not node.args:
+                    receivers.append(node.func.value)
+            elif isinstance(node, cst.Assign) and ".cpu(" in words(node.value):
+                copied |= {name for target in node.targets for name in assigned_names(target.target)}
+        return any(_is_as_it_is(receiver, copied) for receiver in receivers)
+
+
+def _is_as_it_is(receiver: cst.BaseExpression, copied: set[str]) -> bool:
+    text = words(receiver)
+    names = {node.value for node in descendants(receiver) if type(node) is cst.Name}
+    return ".cpu(" not in text and ".to(" not in text and names.isdisjoint(copied)
+
+
+def _is_unplaced(wait: Sync, arrays: _Arrays) -> bool:
+    """Whether nothing says of what is read that it may be elsewhere, in code that says as much of nothing else.
+
+    The file does not speak of devices at all, or the function has NumPy read its tensors as they are.
+    """
+    scene, value = wait.scene, wait.value
+    if value is None or scene.role in ("forward", "loss", "optimizer") or "of grad" in value.facts:
+        return False
+    if any(p.place.where in (Where.NAMED, Where.OF_MODULE) for p in value.places):
+        return False
+    return scene.host_only or (scene.function is not None and arrays.has(scene.function))
 
 
 def is_left_out(scene: Scene) -> bool:

@@ -129,7 +129,10 @@ def _is_operation(run: Interpreter, call: cst.Call, env: Env) -> bool:
         root = root.value
     known = run.lookup(root.value, env) if type(root) is cst.Name else None
     if known is not None and known.kind is Kind.API:
-        return (known.name or "").startswith("torch") and _called(call) not in ("save", "load")
+        name = known.name or ""
+        # What processes do together decides for all of them.
+        shared = ".distributed." in f"{name}.{(dotted(func) or '').partition('.')[2]}"
+        return name.startswith("torch") and not shared and _called(call) not in ("save", "load")
     if type(func) is not cst.Attribute:
         return False
     return torch_api.is_method(func.attr.value) and func.attr.value not in _ACTS
