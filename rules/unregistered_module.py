@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Attribute, Move
+from torchlint.placement.evidence.sharing import is_shared
 from torchlint.placement.values import Certainty, Kind, Value, Where
 from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext
 
@@ -121,7 +122,10 @@ class UnregisteredModule(Rule):
         alone = self._alone.get((id(owner), name), False)
         if attribute.how == "assign" and attribute.scene.role in ("forward", "loss", "step"):
             return True  # a cache, made when it is first needed
-        return alone or name not in owner.run.usage.mentions  # type: ignore[attr-defined]
+        if alone or name not in owner.run.usage.mentions:  # type: ignore[attr-defined]
+            return True
+        # What gets the list, or a Module of it, may register it.
+        return any(is_shared(cls.node, name) for cls in owner.lineage())  # type: ignore[attr-defined]
 
     def _fix(self, attribute: Attribute) -> NodeFix | None:
         if attribute.how != "assign" or attribute.value_node is None:

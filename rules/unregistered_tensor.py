@@ -9,7 +9,8 @@ import libcst as cst
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.mixes import Origins, confidence_in, shown
 from torchlint.placement.events import Attribute, Create, Leftover, Mix, Move, Operand
-from torchlint.placement.values import Alternative
+from torchlint.placement.evidence.sharing import is_registered_too
+from torchlint.placement.values import Alternative, Kind
 from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext
 
 
@@ -111,6 +112,8 @@ class UnregisteredTensor(Rule):
             attribute = self._kept(target)
             if attribute is not None:
                 origin = mix.host[1].origin
+                if not self._is_made_here(mix) or _is_registered_too(attribute):
+                    sure = Confidence.POSSIBLE
                 notes = [] if origin is None else [Note("origin", origin, "created on the CPU here")]
                 yield self._report(attribute, mix.node, mix.other, sure, notes)
         for target, event in self._leftovers.items():
@@ -118,6 +121,14 @@ class UnregisteredTensor(Rule):
             if attribute is not None and target not in self._mixes:
                 # What a constructor got is where its caller's other tensors are, unless the module moves later.
                 yield self._report(attribute, event.node, event.other, Confidence.POSSIBLE, [])
+
+    def _is_made_here(self, mix: Mix) -> bool:
+        """Whether a tensor is kept that is seen to be made or moved: a Module's own is a Parameter on some path, and
+        DEV104 speaks of lists of Modules."""
+        origin = mix.host[1].origin
+        return mix.host[0].value.kind is Kind.TENSOR and (
+            origin in self._origins.created or origin in self._origins.moved
+        )
 
     def _kept(self, target: cst.CSTNode) -> Attribute | None:
         attribute = self._attributes.get(target)
@@ -150,3 +161,8 @@ class UnregisteredTensor(Rule):
         text = f'{instance}.register_buffer("{attribute.name}", {self.context.code(source)}, persistent=False)'
         edit = NodeEdit(statement, "replace", text)
         return NodeFix("register it as a buffer", Safety.UNSAFE, (edit,))
+
+
+def _is_registered_too(attribute: Attribute) -> bool:
+    lineage = attribute.owner.lineage()  # type: ignore[attr-defined]
+    return any(is_registered_too(cls.node, attribute.name) for cls in lineage)

@@ -325,9 +325,7 @@ _DEEPEST = 3
 
 def _is_put_away(value: Value) -> bool:
     sure = value.certainty is not Certainty.GUESSED and not value.facts & {"assumed", "perhaps", "doubtful"}
-    if value.kind is Kind.TENSOR:
-        return sure and _where(value) == "away"
-    return sure and value.kind is Kind.UNKNOWN and bool(value.places) and all(p.place.is_named for p in value.places)
+    return sure and value.kind is Kind.TENSOR and _where(value) == "away"
 
 
 def _comes_from_away(
