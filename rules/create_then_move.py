@@ -11,6 +11,7 @@ from torchlint.findings import Confidence, Safety, Severity
 from torchlint.mixes import is_empty, is_hot, shown
 from torchlint.placement.events import Create, Move
 from torchlint.placement.scene import Scene
+from torchlint.placement.syntax import descendants, dotted
 from torchlint.placement.values import Kind, Where
 from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext
 
@@ -27,15 +28,6 @@ _FROM_NUMBER = frozenset(["torch.tensor", "torch.as_tensor", "torch.scalar_tenso
 
 
 _SETS_UP = re.compile(r"^_*(?:init|initiali[sz]e|setup|set_up)_(?!hidden|state)")
-#: Methods that nothing calls in training, by their names.
-_LOOKS_IN = re.compile(
-    r"^log_|(?:^|_)(?:attention_maps?|attn_maps?|heat_?maps?|visuali[sz]e|plot|show|draw|summary)(?:_|$)"
-)
-_FOR_SHOW = re.compile(
-    r"(?:^|[_-])(?:notebooks?|demos?|plot(?:s|ting)?|vis|visuali[sz](?:e|ation)|samples?|sampling|infer|inference"
-    r"|interactive|gradio|txt2img|img2img)(?:[_-]|$)",
-    re.IGNORECASE,
-)
 _IS_TEST = re.compile(r"(?:^|[\\/])tests?\.py$")
 #: Those whose elements are the same to the last bit on every device.
 _SAME_ANYWHERE = frozenset(["torch.zeros", "torch.ones", "torch.empty", "torch.full", "torch.arange", "torch.eye"])
@@ -108,8 +100,10 @@ class CreateThenMove(Rule):
         if len(creations) < len(made):
             return
         # Done once, or now and then, it costs nothing that anybody would notice.
-        often = is_hot(scene) or _computes(scene) or (bool(scene.loops) and not self._shows(scene))
+        often = is_hot(scene) or _computes(scene)
         seldom = scene.tests & {"periodic", "first", "rare"} or _sets_up(scene) or _sums_up(scene)
+        # Made once, and copied in each turn of a loop; or made where what is kept from before does not do.
+        seldom = seldom or any(len(c.scene.loops) < len(scene.loops) or _is_cached(c) for c in creations)
         if seldom or _IS_TEST.search(self.context.path):
             often = False
         for create in creations:
@@ -122,13 +116,6 @@ class CreateThenMove(Rule):
             yield self.finding(
                 create, message, confidence=sure, notes=notes, fix=self._fix(move, create), cause=move.node
             )
-
-    def _shows(self, scene: Scene) -> bool:
-        """Whether a loop by its file's name makes a few pictures for somebody to look at, or by its function's name
-        goes through what a checkpoint holds."""
-        file = re.split(r"[\\/]", self.context.path)[-1].rpartition(".")[0]
-        named = scene.function is not None and "state_dict" in scene.function.name.value
-        return named or _FOR_SHOW.search(file) is not None
 
     def _fix(self, move: Move, create: Create) -> NodeFix | None:
         if move.receiver is not create.node or not isinstance(move.node, cst.Call):
@@ -163,10 +150,38 @@ class CreateThenMove(Rule):
 
 
 def _computes(scene: Scene) -> bool:
-    """Whether this is a method by which a Module computes, rather than one that lets people look into it."""
-    if scene.role != "function" or not getattr(scene.owner, "is_module", False):
+    """Whether this is a method of a Module that its forward, or what trains, calls."""
+    return scene.role == "function" and getattr(scene.owner, "is_module", False) and scene.reached
+
+
+def _is_cached(create: Create) -> bool:
+    """Whether a tensor is made only where something that the method itself keeps is missing, or is of another size."""
+    function = create.scene.function
+    if function is None or not function.params.params:
         return False
-    return scene.reached or scene.function is None or _LOOKS_IN.search(scene.function.name.value) is None
+    own = f"{function.params.params[0].name.value}."
+    nodes = list(descendants(function))
+    targets = (dotted(t.target) for node in nodes if type(node) is cst.Assign for t in node.targets)
+    kept = {name for name in targets if name is not None and name.startswith(own)}
+    if not kept:
+        return False
+    for choice in nodes:
+        if type(choice) is not cst.If or not any(n is create.node for n in descendants(choice)):
+            continue
+        taken = any(n is create.node for n in descendants(choice.body))
+        enough = cst.Or if taken else cst.And  # with these, one part alone may lead here
+        parts = list(_alternatives(choice.test, enough))
+        if all(any(dotted(n) in kept for n in descendants(part)) for part in parts):
+            return True
+    return False
+
+
+def _alternatives(test: cst.BaseExpression, operator: type[cst.BaseBooleanOp]) -> Iterator[cst.BaseExpression]:
+    if type(test) is cst.BooleanOperation and type(test.operator) is operator:
+        yield from _alternatives(test.left, operator)
+        yield from _alternatives(test.right, operator)
+    else:
+        yield test
 
 
 def _sets_up(scene: Scene) -> bool:
