@@ -11,7 +11,7 @@ from torchlint.findings import Confidence, Safety, Severity
 from torchlint.mixes import is_empty, is_hot, shown
 from torchlint.placement.events import Create, Move
 from torchlint.placement.scene import Scene
-from torchlint.placement.syntax import descendants, dotted
+from torchlint.placement.syntax import condition, descendants, dotted
 from torchlint.placement.values import Kind, Where
 from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext
 
@@ -170,10 +170,16 @@ def _is_cached(create: Create) -> bool:
             continue
         taken = any(n is create.node for n in descendants(choice.body))
         enough = cst.Or if taken else cst.And  # with these, one part alone may lead here
-        parts = list(_alternatives(choice.test, enough))
-        if all(any(dotted(n) in kept for n in descendants(part)) for part in parts):
+        # Of `given is not None or self.size != n` the first part leads nowhere where `given is None` holds as well.
+        parts = [p for p in _alternatives(choice.test, enough) if not _is_refuted(p, create.scene)]
+        if parts and all(any(dotted(n) in kept for n in descendants(part)) for part in parts):
             return True
     return False
+
+
+def _is_refuted(test: cst.BaseExpression, scene: Scene) -> bool:
+    known = condition(test)
+    return known is not None and (known[0], not known[1]) in scene.conditions
 
 
 def _alternatives(test: cst.BaseExpression, operator: type[cst.BaseBooleanOp]) -> Iterator[cst.BaseExpression]:

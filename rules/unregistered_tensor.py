@@ -112,8 +112,8 @@ class UnregisteredTensor(Rule):
             attribute = self._kept(target)
             if attribute is not None:
                 origin = mix.host[1].origin
-                if not self._is_made_here(mix) or _is_registered_too(attribute):
-                    sure = Confidence.POSSIBLE
+                if mix.host[0].value.kind is Kind.MODULE or _is_registered_too(attribute):
+                    sure = Confidence.POSSIBLE  # DEV104 speaks of lists of Modules
                 notes = [] if origin is None else [Note("origin", origin, "created on the CPU here")]
                 yield self._report(attribute, mix.node, mix.other, sure, notes)
         for target, event in self._leftovers.items():
@@ -121,14 +121,6 @@ class UnregisteredTensor(Rule):
             if attribute is not None and target not in self._mixes:
                 # What a constructor got is where its caller's other tensors are, unless the module moves later.
                 yield self._report(attribute, event.node, event.other, Confidence.POSSIBLE, [])
-
-    def _is_made_here(self, mix: Mix) -> bool:
-        """Whether a tensor is kept that is seen to be made or moved: a Module's own is a Parameter on some path, and
-        DEV104 speaks of lists of Modules."""
-        origin = mix.host[1].origin
-        return mix.host[0].value.kind is Kind.TENSOR and (
-            origin in self._origins.created or origin in self._origins.moved
-        )
 
     def _kept(self, target: cst.CSTNode) -> Attribute | None:
         attribute = self._attributes.get(target)

@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.findings import Confidence, Safety
 from torchlint.placement.definitions.substitution import is_open
 from torchlint.placement.events import Create, Mix, Move
+from torchlint.placement.evidence.sharing import is_shared
 from torchlint.placement.syntax import integer
 from torchlint.placement.values import Alternative, Certainty, Kind, Value, Where
 from torchlint.rule import NodeEdit, NodeFix, Note, RuleContext, confidence_of, weakest
@@ -83,6 +84,8 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
             return Confidence.POSSIBLE  # a Module that is handed in may have just been built, and data is on the CPU
     if any(o.value.kind is Kind.MODULE and "behind" in o.value.facts for o in (accused, witness)):
         return Confidence.POSSIBLE  # DataParallel moves what it gets
+    if host.through is not None and in_module and not _is_kept_apart(mix, origins):
+        return Confidence.POSSIBLE
     if _hangs_on_flags(mix):
         return Confidence.POSSIBLE
     if "mixed" in witness.value.facts:
@@ -101,6 +104,18 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
         if other.place not in left:
             return Confidence.POSSIBLE  # sent to the CPU on purpose: rather the other one is there, too
     return weakest(sure, _confidence_in_place(other, mix, create))
+
+
+def _is_kept_apart(mix: Mix, origins: Origins) -> bool:
+    """Whether a Module's method is seen to keep something where the Module does not see it: a tensor that is made or
+    moved, or Modules in a container that nobody else gets. The weight of a Module is a Parameter."""
+    accused, host = mix.host
+    if accused.value.kind is not Kind.MODULE:
+        return host.origin in origins.created or host.origin in origins.moved
+    if not isinstance(host.through, cst.Attribute):
+        return True
+    name, lineage = host.through.attr.value, mix.scene.owner.lineage()  # type: ignore[attr-defined]
+    return not any(is_shared(cls.node, name) for cls in lineage)
 
 
 def _hangs_on_flags(mix: Mix) -> bool:

@@ -416,3 +416,21 @@ def test_what_is_kept_from_before_may_do(test: str, marked: str) -> None:
         """,
         "DEV202",
     )
+
+
+@pytest.mark.parametrize(("given", "marked"), [("mask is None", ""), ("x.is_cuda", "  # <-")])
+def test_a_mask_that_is_kept_may_be_given_as_well(given: str, marked: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch import nn
+        class Partial(nn.Module):
+            def forward(self, x: torch.Tensor, mask=None):
+                if mask is not None or self.mask is None:
+                    if {given}:
+                        mask = torch.ones(1, 1, x.shape[2]).to(x){marked}
+                    self.mask = mask
+                return x * self.mask
+        """,
+        "DEV202",
+    )

@@ -72,7 +72,7 @@ def test_the_weight_of_a_module_is_a_parameter(made: str, reported: bool) -> Non
             def forward(self, x):
                 return x @ self.weight
         """
-    assert bool(findings(code, "DEV103")) == reported
+    assert bool(findings(code, "DEV102", "DEV103", "DEV201")) == reported
 
 
 @pytest.mark.parametrize(
@@ -110,3 +110,24 @@ def test_numpy_is_handed_a_tensor_only_where_it_is_seen_to_be_one(given: str, re
             draw({given})
         """
     assert bool(findings(code, "DEV106")) == reported
+
+
+@pytest.mark.parametrize(
+    ("then", "reported"), [("self.blocks = nn.ModuleList(self.layers)", False), ("self.size = len(self.layers)", True)]
+)
+def test_a_list_that_is_handed_on_is_left_behind_by_nothing(then: str, reported: bool) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+        class Stack(nn.Module):
+            def __init__(self, n):
+                super().__init__()
+                self.layers = [nn.Linear(3, 3) for _ in range(n)]
+                {then}
+            def forward(self, x):
+                total = torch.zeros(3, device=x.device)
+                for layer in self.layers:
+                    total = total + layer(x)
+                return total
+        """
+    assert bool(findings(code, "DEV102", "DEV103", "DEV104", "DEV201")) == reported

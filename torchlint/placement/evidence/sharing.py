@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
@@ -68,22 +68,21 @@ class _Held:
             self.aliases.add(value)
 
     def _item(self, node: cst.CSTNode) -> None:
-        kind = type(node)
-        if kind is cst.Call and type(node.func) is cst.Attribute and node.func.attr.value in _FILLING:  # type: ignore[attr-defined]
-            if dotted(node.func.value) in self.aliases:  # type: ignore[attr-defined]
-                self._add(arg.value for arg in node.args)  # type: ignore[attr-defined]
-        elif kind is cst.Assign:
-            for target in node.targets:  # type: ignore[attr-defined]
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            if node.func.attr.value in _FILLING and dotted(node.func.value) in self.aliases:
+                self._add(arg.value for arg in node.args)
+        elif isinstance(node, cst.Assign):
+            for target in node.targets:
                 into = target.target
                 if dotted(into) in self.aliases:
-                    self._add(_parts(node.value))  # type: ignore[attr-defined]
-                elif type(into) is cst.Subscript and dotted(into.value) in self.aliases:
-                    self._add([node.value])  # type: ignore[attr-defined]
+                    self._add(_parts(node.value))
+                elif isinstance(into, cst.Subscript) and dotted(into.value) in self.aliases:
+                    self._add([node.value])
         elif isinstance(node, cst.For | cst.CompFor):
             self._add(target for target, source in _turns(node) if dotted(source) in self.aliases)
 
-    def _add(self, nodes: object) -> None:
-        self.items |= {n.value for n in nodes if type(n) is cst.Name} - self.aliases  # type: ignore[attr-defined]
+    def _add(self, nodes: Iterable[cst.CSTNode]) -> None:
+        self.items |= {n.value for n in nodes if isinstance(n, cst.Name)} - self.aliases
 
 
 def _turns(loop: cst.For | cst.CompFor) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
@@ -117,20 +116,19 @@ def _parts(node: cst.BaseExpression) -> Iterator[cst.CSTNode]:
 
 def _shares(method: cst.FunctionDef, attribute: str) -> bool:
     held = _Held(method, attribute)
-    for node in descendants(method):
-        kind = type(node)
-        if kind is cst.Call:
-            name = dotted(node.func) or ""  # type: ignore[attr-defined]
-            owner, _, last = name.rpartition(".")
-            if name in _LOOKING or (last in _FILLING and owner in held.aliases):
-                continue
-            if any(held.holds(part) for arg in node.args for part in _parts(arg.value)):  # type: ignore[attr-defined]
-                return True
-        elif kind in (cst.Return, cst.Yield):
-            if any(dotted(child) in held.aliases for child in children(node)):
-                return True
-        elif kind is cst.Assign and dotted(node.value) in held.aliases:  # type: ignore[attr-defined]
-            names = {dotted(target.target) for target in node.targets}  # type: ignore[attr-defined]
-            if any(name is not None and "." in name and name != held.whole for name in names):
-                return True
+    return any(_hands_on(node, held) for node in descendants(method))
+
+
+def _hands_on(node: cst.CSTNode, held: _Held) -> bool:
+    if isinstance(node, cst.Call):
+        name = dotted(node.func) or ""
+        owner, _, last = name.rpartition(".")
+        if name in _LOOKING or (last in _FILLING and owner in held.aliases):
+            return False
+        return any(held.holds(part) for arg in node.args for part in _parts(arg.value))
+    if isinstance(node, cst.Return | cst.Yield):
+        return any(dotted(child) in held.aliases for child in children(node))
+    if isinstance(node, cst.Assign) and dotted(node.value) in held.aliases:
+        names = (dotted(target.target) for target in node.targets)
+        return any(name is not None and "." in name and name != held.whole for name in names)
     return False
