@@ -76,8 +76,11 @@ class Texts:
                 yield file, data
 
     def sources(self) -> Iterator[bytes]:
-        """What the files of code hold."""
-        yield from (data for file, data in self._files.items() if file.endswith((*_SOURCES, ".ipynb")))
+        """What the files of code hold, those of tests left out."""
+        top = os.path.realpath(self.root)
+        for file, data in self._files.items():
+            if file.endswith((*_SOURCES, ".ipynb")) and not _is_test(file, top):
+                yield data
 
     def moves_attribute(self, name: str, path: str) -> bool:
         """Whether another file than that of `path` moves an attribute of some other object by this name."""

@@ -25,7 +25,11 @@ _CHOOSING = re.compile(
     rb"""is_available\(\)\s*(?:and[^\n:]*)?\s(?:else|and)\b|["']cpu["']|no[_-]cuda|use[_-]cuda|--(?:device|cpu)\b"""
 )
 #: What builds CUDA kernels, or says that a file of them is built.
-_BUILDING = (b"CUDAExtension(", b"cuda_sources=", b"cuda_sources =", b'.cu"', b".cu'")
+_BUILDING = re.compile(
+    rb"""\bCUDAExtension\(\s*(?:\w+\s*[=,]|["'][\w.]+["']|\*)|\bcuda_sources\s*=|["'][^"'\n]*[\w*]\.cu["']"""
+)
+#: What stands in all of that, which is faster to look for.
+_OF_KERNELS = (b"CUDAExtension(", b"cuda_sources", b'.cu"', b".cu'")
 
 
 def mark_names(run: Interpreter) -> None:
@@ -99,7 +103,7 @@ def speaks_elsewhere(texts: Iterable[bytes]) -> str:
     """What the files of a project are for: `kernels` of CUDA, machines of `others`, too, or CUDA `alone`."""
     others = False
     for text in texts:
-        if any(word in text for word in _BUILDING):
+        if any(word in text for word in _OF_KERNELS) and _BUILDING.search(text) is not None:
             return "kernels"
         others = others or _CHOOSING.search(text) is not None
     return "others" if others else "alone"
