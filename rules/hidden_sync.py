@@ -152,6 +152,7 @@ _DYNAMIC = frozenset(
         "unique",
         "unique_consecutive",
         "bincount",
+        "one_hot",
         "unpad_sequence",
         "range()",
         "slice bound",

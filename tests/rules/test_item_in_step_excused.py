@@ -44,28 +44,15 @@ def test_a_program_that_moves_its_model_waits(line: str) -> None:
 def test_functions_that_others_call_may_run_anywhere() -> None:
     expect(
         """
-        def fit(model, loader, optimizer, device):
+        def fit(model, loader, optimizer):
             for x, y in loader:
-                loss = (model(x.to(device)) - y.to(device)).pow(2).mean()
+                loss = (model(x) - y).pow(2).mean()
                 loss.backward()
                 optimizer.step()
                 print(loss.item())  # <-
         """,
         "DEV301",
     )
-
-
-def test_functions_that_never_speak_of_a_device_may_have_none() -> None:
-    code = """
-        def fit(model, loader, optimizer):
-            for x, y in loader:
-                loss = (model(x) - y).pow(2).mean()
-                loss.backward()
-                optimizer.step()
-                print(loss.item()){mark}
-        """
-    expect(code.replace("{mark}", ""), "DEV301")
-    expect(code.replace("{mark}", "  # <-"), "DEV301", confidence=Confidence.POSSIBLE)
 
 
 def test_a_program_that_changes_types_alone_runs_on_the_host() -> None:

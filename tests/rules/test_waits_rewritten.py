@@ -49,7 +49,7 @@ SAME = {
     ),
     "an output of its own": (
         "loss = F.cross_entropy(model(x.to(device)), y.to(device))",
-        "loss = model(x.to(device), labels=y.to(device)).loss",
+        "loss = model(x, labels=y).loss",
     ),
     "a comment": ("optimizer.step()\n", "optimizer.step()  # go\n"),
     "a test of the rank": ("total += loss.item()", "if rank == 0:\n            total += loss.item()"),

@@ -206,3 +206,48 @@ def test_a_value_that_was_needed_just_before_has_arrived() -> None:
         "if top > 99:",
         "if top > 9:",
     ]
+
+
+SYNCHRONISED = """
+import time
+import torch
+
+synchronize = {chosen} if torch.cuda.is_available() else lambda: None
+
+def train(model, loader, optimizer, device):
+    total = 0.0
+    for x in loader:
+        began = time.time()
+        loss = model(x.to(device)).mean()
+        loss.backward()
+        optimizer.step()
+        {wait}()
+        took = time.time() - began
+        total += loss.item()
+"""
+
+
+@pytest.mark.parametrize(("wait", "waits"), [("synchronize", False), ("optimizer.zero_grad", True)])
+def test_behind_whatever_waits_for_a_backend_nothing_is_left(wait: str, waits: bool) -> None:
+    code = SYNCHRONISED.replace("{chosen}", "torch.cuda.synchronize").replace("{wait}", wait)
+    assert len(texts(code, "DEV301")) == waits
+
+
+LEARNER = """
+class Learner:
+    def learn(self, batches):
+        for batch in batches:
+            loss = {loss}
+            loss.backward()
+            self.optimizer.step()
+            self.total += loss.item()
+            {line}
+"""
+
+
+def test_what_comes_from_nowhere_in_a_file_without_devices_has_none() -> None:
+    without = LEARNER.replace("{line}", "pass")
+    assert texts(without.replace("{loss}", "self.agent.loss()"), "DEV301") == []
+    assert len(texts(without.replace("{loss}", "self.agent.loss(batch.mean())"), "DEV301")) == 1
+    speaks = LEARNER.replace("{line}", "self.agent.to(self.device)").replace("{loss}", "self.agent.loss()")
+    assert len(texts(speaks, "DEV301")) == 1

@@ -18,7 +18,7 @@ from torchlint.placement.evidence.flags import as_flag
 from torchlint.placement.hazards.discards import mark_dropped
 from torchlint.placement.hazards.graphs import keep
 from torchlint.placement.hazards.helpers import makes_a_copy
-from torchlint.placement.hazards.syncs import demand_shown, emit_sync
+from torchlint.placement.hazards.syncs import demand_shown, emit_sync, wait_for_all
 from torchlint.placement.interpreter import Env, Interpreter, expression, forget_below
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.knowledge.frameworks_bridge import framework_method
@@ -307,6 +307,8 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
 
     Its result is taken to be where its arguments are, as an assumption that may silence and not accuse.
     """
+    if (dotted(node.func) or "").rpartition(".")[2] == "synchronize":
+        wait_for_all(run, "synchronize")  # whichever backend's it is
     if target.kind is Kind.UNKNOWN and target.places and arguments.positional:
         # If it is a Module that the caller gives, it computes with what it gets.
         facts = target.facts - {"assumed"} | {"called"}

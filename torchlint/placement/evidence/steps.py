@@ -90,14 +90,15 @@ def _is_as_it_is(receiver: cst.BaseExpression, copied: set[str]) -> bool:
 def _is_unplaced(wait: Sync, arrays: _Arrays) -> bool:
     """Whether nothing says of what is read that it may be elsewhere, in code that says as much of nothing else.
 
-    The file does not speak of devices at all, or the function has NumPy read its tensors as they are.
+    It comes from no argument in a file that never speaks of devices, or the function has NumPy read its tensors as
+    they are.
     """
     scene, value = wait.scene, wait.value
     if value is None or scene.role in ("forward", "loss", "optimizer") or "of grad" in value.facts:
         return False
     if any(p.place.where in (Where.NAMED, Where.OF_MODULE) for p in value.places):
         return False
-    return scene.host_only or (scene.function is not None and arrays.has(scene.function))
+    return (scene.host_only and not value.places) or (scene.function is not None and arrays.has(scene.function))
 
 
 def is_left_out(scene: Scene) -> bool:

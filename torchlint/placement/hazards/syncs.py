@@ -72,11 +72,16 @@ def read_as_text(run: Interpreter, node: cst.BaseExpression, value: Value, api: 
         emit_sync(run, node, api, value, hidden=True)
 
 
-def emit_full_sync(run: Interpreter, node: cst.CSTNode, api: str) -> None:
-    """The host waits for all work of the device."""
+def wait_for_all(run: Interpreter, api: str) -> None:
+    """The host waits for all work of the device; behind a clock, on purpose."""
     run.timeline.waits()
     if api == "synchronize" and _takes_times(run):
         run.timeline.drains(run.scene)
+
+
+def emit_full_sync(run: Interpreter, node: cst.CSTNode, api: str) -> None:
+    """The host waits for all work of the device, and the code names the function that does."""
+    wait_for_all(run, api)
     streams = not run.usage.mentions.isdisjoint(_OF_STREAMS)
     run.emit(Sync(node, run.scene, api, None, statement=run.statement, streams=streams))
 
