@@ -10,9 +10,10 @@ import pytest
 
 from torchlint.placement import project as project_module
 from torchlint.placement.allowance import MOST_NESTED_LINES
-from torchlint.placement.events import Mix, Move
+from torchlint.placement.events import Mix, Move, Parallel
 from torchlint.placement.observer import Observation, observe
 from torchlint.placement.project import Project
+from torchlint.placement.syntax import descendants
 from torchlint.placement.values import Kind, Where
 
 
@@ -273,3 +274,26 @@ def test_of_a_class_that_is_too_large_its_bases_are_known(tree: Tree) -> None:
     tree.write("models.py", f"import torch\n\nclass Net(torch.nn.Module):\n{methods}")
     observation = tree.observe("main.py", "from models import Net\nnet = Net()\nmoved = net.cuda()\n")
     assert device_of(observation, "moved")[0] is Kind.MODULE
+
+
+@pytest.mark.parametrize("body", ["next(self.parameters()).dtype", "[layer(x) for layer in self.layers]"])
+def test_what_replicas_of_an_imported_module_miss_is_no_place_of_the_file_that_wraps_it(tree: Tree, body: str) -> None:
+    tree.write(
+        "net.py",
+        f"""
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = [nn.Linear(2, 2)]
+                self.first = self.layers[0]
+            def forward(self, x):
+                return {body}
+        """,
+    )
+    code = "from torch import nn\nfrom net import Net\nmodel = nn.DataParallel(Net().cuda())\n"
+    tree.write("train.py", code)
+    module = cst.parse_module(code)
+    seen = observe(module, str(tree.root / "train.py"), Project())
+    own = {id(node) for node in descendants(module)}
+    assert [e for e in seen.events if isinstance(e, Parallel) and e.read is not None and id(e.read) not in own] == []

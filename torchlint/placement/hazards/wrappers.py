@@ -85,9 +85,9 @@ def note_parallel(run: Interpreter, node: cst.Call, api: str, arguments: Argumen
         if name and name in run.frame.usage.called:
             run.emit(Parallel(node, run.scene, "unmoved", origin=module.origin, name=name))
     if isinstance(module.ref, Class):
-        for held in _lists_in_forward(module.ref):
+        for held in _lists_in_forward(run, module.ref):
             run.emit(Parallel(node, run.scene, "list", read=held), held)
-        for read in _reads_parameters(module.ref):
+        for read in _reads_parameters(run, module.ref):
             run.emit(Parallel(node, run.scene, "parameters", read=read), read)
 
 
@@ -124,9 +124,10 @@ def _note_distributed(run: Interpreter, node: cst.Call, ids: cst.CSTNode, module
         run.emit(Parallel(node, run.scene, "unplaced", origin=module.origin))
 
 
-def _reads_parameters(cls: Class, depth: int = 0) -> list[cst.CSTNode]:
+def _reads_parameters(run: Interpreter, cls: Class, depth: int = 0) -> list[cst.CSTNode]:
     """Where a Module's forward takes its own first parameter: a replica has none
-    (torch/nn/parallel/replicate.py: `replicate`), so that `next(self.parameters())` raises StopIteration."""
+    (torch/nn/parallel/replicate.py: `replicate`), so that `next(self.parameters())` raises StopIteration. Places
+    in other files are left out."""
     forward = cls.method("forward")
     if forward is None or not forward.node.params.params or cls.run is not forward.run:
         return []
@@ -135,13 +136,15 @@ def _reads_parameters(cls: Class, depth: int = 0) -> list[cst.CSTNode]:
     for call in [n for n in descendants(forward.node.body) if type(n) is cst.Call]:
         called = dotted(call.func) or ""
         method = cls.method(called.removeprefix(f"{own}.")) if called.startswith(f"{own}.") else None
-        if method is not None and method is not forward:
+        if method is not None and method is not forward and method.run is forward.run:
             bodies.append(method.node.body)
+    if forward.run is not run:
+        bodies.clear()
     found: list[cst.CSTNode] = [n for body in bodies for n in descendants(body) if _takes_parameter(n, own)]
     if depth < 3 and not found:
         parts = (cls.attributes.get(name) for name in cls.registered)
         inner = (v.ref for v in parts if v is not None and isinstance(v.ref, Class) and v.ref is not cls)
-        found = [n for part in inner for n in _reads_parameters(part, depth + 1)]
+        found = [n for part in inner for n in _reads_parameters(run, part, depth + 1)]
     return found[:1]
 
 
@@ -184,10 +187,10 @@ def _index_of(module: Value) -> int | None:
     return int(number) if number.isdigit() else None
 
 
-def _lists_in_forward(cls: Class) -> list[cst.CSTNode]:
+def _lists_in_forward(run: Interpreter, cls: Class) -> list[cst.CSTNode]:
     """Where `forward` reads a plain list of the Module's submodules: replicas share it with the original."""
     forward = cls.method("forward")
-    if forward is None or not forward.node.params.params:
+    if forward is None or forward.run is not run or not forward.node.params.params:
         return []
     own = forward.node.params.params[0].name.value
     found: list[cst.CSTNode] = []
