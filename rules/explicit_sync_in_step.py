@@ -17,7 +17,7 @@ class ExplicitSyncInStep(WaitRule):
 
     What it does
         Finds `torch.cuda.synchronize()`, `torch.cuda.empty_cache()` and their like in code that runs for every
-        batch. Silent in functions that take times.
+        batch. Silent in functions that take times; `possible` where a setting of the program decides.
 
     Why it matters
         PyTorch keeps the order of device work by itself; a `synchronize` adds nothing but a wait. Memory that
@@ -91,6 +91,8 @@ class ExplicitSyncInStep(WaitRule):
     def confidence(self, sync: Sync) -> Confidence:
         if sync.streams and sync.api == "synchronize":
             return Confidence.POSSIBLE  # what runs beside the current stream has to be waited for
+        if sync.optional:
+            return Confidence.POSSIBLE  # a setting of the program decides
         return super().confidence(sync)
 
     def fix(self, sync: Sync) -> NodeFix:

@@ -23,7 +23,8 @@ class HiddenSync(WaitRule):
         in an f-string or `print`, a tensor given where an operation takes a Python number, boolean masks and
         `nonzero`, `repeat_interleave` without `output_size`, `scaler.get_scale()`, the slice of a CPU tensor that
         is assigned to. Silent in a class that the files of the project never call, or only every so many
-        steps. `possible` where the code needs the answer at once: it returns, counts, saves or calls a layer by it.
+        steps. `possible` where the code needs the answer at once: it returns, counts, saves or calls a layer by it,
+        and in a branch of a layer or a loss that nothing shows to be taken in training.
 
     Why it matters
         Each of these waits until the device has computed everything before it; meanwhile nothing new is queued.
@@ -77,6 +78,9 @@ class HiddenSync(WaitRule):
         if sync.scene.role in ("forward", "loss"):
             sure = weakest(sure, Confidence.LIKELY)  # how often a model runs is for who calls it
         if not _is_shown(sync):
+            return weakest(sure, Confidence.POSSIBLE)
+        if sync.branched and sync.scene.role in ("forward", "loss") and not sync.scene.hot:
+            # A branch is mostly for inference, debugging, an option or a cache.
             return weakest(sure, Confidence.POSSIBLE)
         if sync.decides or _stands_in(sync.scene):
             return weakest(sure, Confidence.POSSIBLE)

@@ -103,7 +103,10 @@ class ItemInStep(WaitRule):
         if "of grad" in value.facts:
             return not value.may_be_on_host
         # A comprehension over a tensor reads them all; a loop may skip most, and is judged by where it stands.
-        anywhere = scene.role in ("forward", "loss", "step") or scene.device_aware or not _is_looped(sync)
+        # Who calls a Module's other methods, decoders for one, may have all of it on the CPU.
+        helps = getattr(scene.owner, "is_module", False)
+        spoken = (scene.device_aware or not _is_looped(sync)) and not helps
+        anywhere = scene.role in ("forward", "loss", "step") or spoken
         away = _ELSEWHERE | {Where.OF_CALLER} if anywhere else _ELSEWHERE
         return bool(value.places) and all(p.place.where in away for p in value.places)
 

@@ -42,3 +42,16 @@ def test_one_read_of_all_is_fine() -> None:
             return torch.tensor([x in known for x in ids.tolist()])
         """
     assert reported_lines(code, CODE) == []
+
+
+def test_the_elements_in_a_helper_of_a_module_may_all_be_on_the_cpu() -> None:
+    code = """
+        import torch
+        from torch import nn
+
+        class Decoder(nn.Module):
+            def words_of(self, ids: torch.Tensor):
+                return [self.words[k.item()] for k in ids]
+        """
+    assert reported_lines(code, CODE) == []
+    assert reported_lines(code.replace("nn.Module", "object"), CODE) == [7]

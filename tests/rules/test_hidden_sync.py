@@ -307,7 +307,7 @@ def test_what_stands_in_for_an_argument_runs_only_where_it_is_left_out(
 ) -> None:
     code = IMPORTS + (
         "class Pool(nn.Module):\n"
-        f"    def forward(self, x: torch.Tensor, valid{default}):\n"
+        f"    def training_step(self, x: torch.Tensor, valid{default}):\n"
         f"        if {test}:\n"
         "            bad = (x == -1).all(dim=-1)\n"
         "            if bad.any():\n"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 from checking import reported_lines
+from steps import step, texts
+
+from torchlint.findings import Confidence
 
 STEP = """
 import torch, time, cv2, numpy as np
@@ -87,9 +90,17 @@ def test_a_flag_of_evaluation_is_not_set_in_training(flag: str) -> None:
     assert found(f"if {flag}:\n    torch.cuda.empty_cache()", "DEV306") == []
 
 
-@pytest.mark.parametrize("flag", ["training", "not inference", "args.tidy"])
+@pytest.mark.parametrize("flag", ["training", "not inference", "tidy"])
 def test_another_flag_may_be_set_in_training(flag: str) -> None:
     assert found(f"if {flag}:\n    torch.cuda.empty_cache()", "DEV306") == [17]
+
+
+@pytest.mark.parametrize("option", ["args.tidy", "args.memory_level >= 2", "self.cfg['tidy']"])
+def test_what_a_setting_decides_is_possible(option: str) -> None:
+    code = step(f"if {option}:\n    torch.cuda.empty_cache()")
+    assert texts(code, "DEV306") == []
+    assert texts(code, "DEV306", sure=Confidence.POSSIBLE) == ["torch.cuda.empty_cache()"]
+    assert texts(code.replace(option, "args.device == 'cuda'"), "DEV306") == ["torch.cuda.empty_cache()"]
 
 
 PROGRAM = """

@@ -119,6 +119,14 @@ class Project:
             self._often[key] = how_often(texts, path, name)
         return self._often[key]
 
+    def never_applies(self, name: str, path: str) -> bool:
+        """Whether no file of the project applies an autograd.Function of this name, or hands it on."""
+        texts = self._texts_around(path)
+        if texts is None or not texts.complete or not texts.holds(path):
+            return False
+        used = re.compile(rb"(?<![\w.])%s(?:[ \t]*[.,)\]}=]|[ \t]*$)" % re.escape(name.encode()), re.MULTILINE)
+        return all(used.search(data) is None for _, data in texts.naming(name))
+
     def stays_on_host(self, path: str) -> bool:
         """Whether the file at `path` is part of programs that never speak of a device: see `callers.stay_on_host`."""
         key = os.path.dirname(os.path.abspath(path)), is_importable(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Set
 from functools import cached_property
 
@@ -199,14 +200,21 @@ def _of_steps(functions: Iterable[Function]) -> set[int]:
 
 
 def _called_seldom(functions: Iterable[Function]) -> set[int]:
-    """The forwards that the file itself calls, and only now and then: a penalty of every sixteenth step."""
+    """The forwards that the file itself calls, and only now and then: a penalty of every sixteenth step, a layer of
+    what generates."""
+    asked = [f for f in functions if f.role in ("forward", "loss", "function") and f.called_from]
+    trained = {id(f.node) for f in asked if any(s.every_step for s in f.called_from)}
+    inferring = {id(f.node) for f in functions if _INFERS.search(f.name) and id(f.node) not in trained}
     return {
         id(function.node)
-        for function in functions
-        if function.role in ("forward", "loss")
-        and function.called_from
-        and all("periodic" in scene.tests for scene in function.called_from)
+        for function in asked
+        if function.role != "function"
+        and all("periodic" in scene.tests or id(scene.function) in inferring for scene in function.called_from)
     }
+
+
+#: What methods are called that only use a model.
+_INFERS = re.compile(r"(?:^|_)(?:infer|inference|generate|decode|predict|sample)(?:_|$)")
 
 
 def _called_once(functions: Iterable[Function]) -> set[int]:
@@ -236,6 +244,8 @@ def _is_rare(run: Interpreter, scene: Scene) -> bool:
     """Whether a forward is of a class that the project never calls, or only now and then."""
     if run.project is None or scene.role not in ("forward", "loss") or not isinstance(scene.owner, Class):
         return False
+    if scene.owner.is_autograd_function and run.project.never_applies(scene.owner.name, run.path):
+        return True
     return bool(run.project.how_often(scene.owner.name, run.path))
 
 

@@ -366,7 +366,8 @@ def _is_model(func: cst.BaseExpression) -> bool:
 
 @lru_cache(maxsize=4096)
 def _names_model(name: str) -> bool:
-    return _MODEL_NAME.search(name.rsplit(".", 1)[-1]) is not None
+    last = name.rsplit(".", 1)[-1]
+    return _MODEL_NAME.search(last) is not None and not last.startswith(("load", "restore"))
 
 
 def batch_encoding(node: cst.CSTNode) -> Value:

@@ -159,6 +159,10 @@ _TRAINING = frozenset(["forward", "__call__", "training_step", "loss"])
 _STEP_NAME = re.compile(r"step|update|train|learn|optimi[sz]e|closure|iter|batch|backward|_fit|^fit", re.IGNORECASE)
 
 
+#: What functions are called that fill a model from what was saved: the host copies.
+_LOADS = re.compile(r"^_*(?:re)?(?:load|restore)(?:_|$)")
+
+
 #: What functions are called that compute a loss.
 _LOSS_NAME = re.compile(r"(^|_)loss(es)?(_|$)|(^|_)criterion(_|$)|gradient_penalty", re.IGNORECASE)
 
@@ -503,7 +507,7 @@ def call_function(
     summarise(function)
     if function.waits or function.state != "done":
         run.timeline.waits()
-    elif function.works:
+    elif function.works and _LOADS.search(function.name) is None:
         run.timeline.works(node)
     if function.gives or function.state != "done":
         run.timeline.gives()

@@ -28,6 +28,7 @@ class Sync(Event):
     that it reads is.
     anyway: later in the same step the host has to wait in any case. assumed: nothing shows that it waits for a
     device in every step: its code is left out by default, or callers leave out what is read, or have it on the CPU.
+    branched: a test stands before it in its function that nothing shows to hold. optional: a setting decides.
     """
 
     api: str
@@ -43,6 +44,8 @@ class Sync(Event):
     decides: bool = False
     anyway: bool = False
     assumed: bool = False
+    branched: bool = False
+    optional: bool = False
 
 
 @dataclass(slots=True)

@@ -10,8 +10,15 @@ import libcst as cst
 
 from torchlint.placement.definitions.records import Class, Function
 from torchlint.placement.events import Sync
+from torchlint.placement.evidence.standing import (
+    Test,
+    has_just_been_read,
+    is_option,
+    is_unconditional,
+    tests_before,
+)
 from torchlint.placement.scene import SELDOM, Scene
-from torchlint.placement.syntax import assigned_names, descendants, dotted, words
+from torchlint.placement.syntax import assigned_names, condition, descendants, dotted, words
 from torchlint.placement.values import Kind, Where
 
 if TYPE_CHECKING:
@@ -36,7 +43,13 @@ def doubt_waits(run: Interpreter) -> None:
             or is_left_out(wait.scene)
             or _is_from_host(wait, functions)
             or _is_optional(wait, functions)
+            or (wait.scene.role == "step" and _is_no_training(run, wait.scene))
         )
+        if wait.scene.every_step and (wait.hidden or wait.value is None):
+            tests = tests_before(wait)
+            wait.branched = bool(tests) and not is_unconditional(tests, _holding(wait.scene, tests))
+            wait.optional = is_option(tests)
+            wait.idle |= has_just_been_read(wait, tests, waits)
 
 
 def _note_needed(waits: Sequence[Sync]) -> None:
@@ -104,27 +117,37 @@ def _is_unplaced(wait: Sync, arrays: _Arrays) -> bool:
 def is_left_out(scene: Scene) -> bool:
     """Whether the conditions around do not hold by the defaults of the function's parameters and of its class."""
     defaults = dict(_defaults(scene))
-    if not defaults:
-        return False
-    for text, truth in scene.conditions:
-        asked = _ASKED.match(text)
-        default = defaults.get(asked[1]) if asked is not None else None
-        if asked is None or default is None:
-            continue
-        operator, other = asked[2], asked[3]
-        if operator is None:
-            holds = default not in _FALSE
-        elif other == "None":
-            if "." not in asked[1]:
-                continue  # what a caller passes is for the caller to say
-            holds = (default == "None") is (operator in ("Is", "Equal"))
-        elif _is_literal(other):
-            holds = (default == other.replace('"', "'")) is (operator in ("Is", "Equal"))
-        else:
-            continue
-        if holds is not truth:
-            return True
-    return False
+    return any(_holds(text, defaults) is (not truth) for text, truth in scene.conditions)
+
+
+def _holds(text: str, defaults: Mapping[str, str]) -> bool | None:
+    """Whether a condition holds by default; None where the defaults don't say."""
+    asked = _ASKED.match(text)
+    default = defaults.get(asked[1]) if asked is not None else None
+    if asked is None or default is None:
+        return None
+    operator, other = asked[2], asked[3]
+    if operator is None:
+        return default not in _FALSE
+    if other == "None":
+        # What a caller passes is for the caller to say.
+        return None if "." not in asked[1] else (default == "None") is (operator in ("Is", "Equal"))
+    if _is_literal(other):
+        return (default == other.replace('"', "'")) is (operator in ("Is", "Equal"))
+    return None
+
+
+def _holding(scene: Scene, tests: Sequence[Test]) -> frozenset[str]:
+    """The tests, as they are written, that come out by default so that what stands behind them runs."""
+    if not tests:
+        return frozenset()
+    defaults = dict(_defaults(scene))
+    found = set()
+    for test in tests:
+        key = condition(test.asked)
+        if key is not None and any(c == key[0] and _holds(c, defaults) is t for c, t in scene.conditions):
+            found.add(words(test.asked))
+    return frozenset(found)
 
 
 def _is_literal(text: str) -> bool:
@@ -195,3 +218,33 @@ def _is_optional(wait: Sync, functions: Mapping[int, Function]) -> bool:
     }
     passed = {n for call in function.calls for n, value in call.items() if value.kind is not Kind.NONE}
     return not given & (passed | asked)
+
+
+def _is_no_training(run: Interpreter, scene: Scene) -> bool:
+    """Whether a function with a backward only explains or measures.
+
+    Its file steps no optimizer and nothing in its name says that it trains, or it is given to what takes its time.
+    """
+    function = scene.function
+    if function is None:
+        return False
+    name = function.name.value
+    if not scene.loops and run.usage.mentions.isdisjoint(_STEPS) and _TRAINS.search(name) is None:
+        return True
+    return _is_timed(run, name)
+
+
+#: What is read of anything where an optimizer is stepped, or a framework steps it.
+_STEPS = frozenset("step optim optimizer optimizers minimize optimizer_step training_step apply_gradients".split())
+_TRAINS = re.compile(r"step|train|update|optimi|closure|fit|backward|loss|learn|penalty", re.IGNORECASE)
+_TIMER = re.compile(r"(?:^|_)(?:timer|timed|timeit|benchmark|profile)(?:_|$)")
+
+
+def _is_timed(run: Interpreter, name: str) -> bool:
+    """Whether a function is given to a helper that takes times, which waits for the device itself."""
+    return any(
+        isinstance(node, cst.Call)
+        and _TIMER.search((dotted(node.func) or "").rpartition(".")[2]) is not None
+        and any(dotted(arg.value) == name for arg in node.args)
+        for node in descendants(run.module)
+    )

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
 from torchlint.placement.events import Accumulate
-from torchlint.placement.syntax import assigned_names, children, descendants, dotted, statements, string
+from torchlint.placement.syntax import (
+    assigned_names,
+    children,
+    descendants,
+    dotted,
+    statements,
+    string,
+    words,
+)
 from torchlint.placement.values import UNKNOWN, Kind, Value, Where
 
 if TYPE_CHECKING:
@@ -177,9 +186,39 @@ def keep_state(
         return
     if any(_is_cut_elsewhere(cls.node, into) for cls in function.owner.lineage()):
         return
-    carriers = [env.get(name, UNKNOWN) for name in _carriers(kept) if not name.startswith(own)]
+    if any(name.startswith("torchmetrics.") for name in function.owner.kind_names):
+        return  # a Metric updates its state without gradients
+    code = function.node.body
+    names = [n for n in _carriers(kept) if not n.startswith(own) and not _is_without_graph(code, n)]
+    carriers = [env.get(name, UNKNOWN) for name in names]
     if value.kind is Kind.TENSOR and "cut" not in value.facts and any(map(_may_hold_a_graph, carriers)):
         run.emit(Accumulate(node, scene, value, "state", into, kept))
+
+
+def _is_without_graph(code: cst.CSTNode, name: str) -> bool:
+    """Whether a name holds whole numbers, or what was computed under no_grad and only from itself since."""
+    if _COUNTS.search(name):
+        return True
+    bound = list(_bindings(code, name))
+    off = max((i for i, (_, without) in enumerate(bound) if without), default=None)
+    if off is not None and all(name in _names(value) for value, _ in bound[off + 1 :]):
+        return True
+    return bool(bound) and all(_WHOLE.search(words(value)) is not None for value, _ in bound)
+
+
+#: Names of whole numbers.
+_COUNTS = re.compile(r"(?:^|_)(?:len|lens|lengths?|counts?|counter|numel|sizes?)$")
+#: What ends in a tensor of whole numbers.
+_WHOLE = re.compile(r"\.(?:long|int|bool|argmax|numel)\([^()]*\)$|dtype=torch\.(?:long|int\d*|bool)\b[^()]*\)$")
+
+
+def _bindings(code: cst.CSTNode, name: str, without: bool = False) -> Iterator[tuple[cst.BaseExpression, bool]]:
+    """What a piece of code binds a name to, in order, and whether gradients are off there."""
+    for node in children(code):
+        if isinstance(node, cst.Assign) and any(dotted(t.target) == name for t in node.targets):
+            yield node.value, without
+        off = isinstance(node, cst.With) and any("no_grad" in words(i.item) for i in node.items)
+        yield from _bindings(node, name, without or off)
 
 
 def _is_cut_elsewhere(code: cst.CSTNode, name: str) -> bool:
