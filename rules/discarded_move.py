@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Create, Move, Use
 from torchlint.placement.interpreter import key_of
-from torchlint.placement.values import Kind
+from torchlint.placement.values import Kind, Where
 from torchlint.rule import NodeEdit, NodeFix, Note, Probe, Report, Rule, RuleContext, confidence_of, weakest
 
 
@@ -79,6 +79,8 @@ class DiscardedMove(Rule):
             return
         if move.value.kind is not Kind.TENSOR and "copies" not in move.value.facts:
             return
+        if move.dtype is None and _is_there(move):
+            return
         source = self.context.code(move.receiver)
         confidence = confidence_of(move.value.certainty)
         fix = None
@@ -146,6 +148,13 @@ class DiscardedMove(Rule):
         targets = ", ".join(names) + ("," if move.row is not None and len(names) == 1 else "")
         edit = NodeEdit(move.row or move.node, "before", f"{targets} = ")
         return NodeFix(f"bind the result to `{targets.rstrip(',')}`", Safety.UNSAFE, (edit,))
+
+
+def _is_there(move: Move) -> bool:
+    """Whether what is moved was put on the same device before, so that nothing is lost with the copy."""
+    target = {p.place for p in move.target}
+    known = all(p.place.where is not Where.UNKNOWN and not p.place.is_host for p in move.target)
+    return known and len(target) == 1 and {p.place for p in move.value.places} == target
 
 
 def _is_taken_tensor(move: Move) -> bool:

@@ -213,6 +213,8 @@ class MixedDevices(Rule):
             other = next((p for p in other_part.places if p.place.where is not Where.UNKNOWN), None)
             if other is None or other.place.where is Where.NAMED or other_part.may_be_on_host:
                 continue
+            if (f"{other.place.name} Is None", True) in create.scene.conditions:
+                continue  # here there is no tensor that would say where
             if not host_part.on_host or host_part.places[0].rank != 1:
                 continue
             sure = weakest(Confidence.LIKELY, confidence_of(other_part.certainty))

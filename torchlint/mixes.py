@@ -84,6 +84,10 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
             return Confidence.POSSIBLE  # a Module that is handed in may have just been built, and data is on the CPU
     if any(o.value.kind is Kind.MODULE and "behind" in o.value.facts for o in (accused, witness)):
         return Confidence.POSSIBLE  # DataParallel moves what it gets
+    if other.place.where in (Where.OF_MODULE, Where.OF_CALLER) and _is_sent_by_option(mix):
+        return None
+    if other.place.where is Where.OF_CALLER and _SAVED.search(other.place.name):
+        return Confidence.POSSIBLE  # what was saved is rather read to the CPU
     if host.through is not None and in_module and not _is_kept_apart(mix, origins):
         return Confidence.POSSIBLE
     if _hangs_on_flags(mix):
@@ -116,6 +120,20 @@ def _is_kept_apart(mix: Mix, origins: Origins) -> bool:
         return True
     name, lineage = host.through.attr.value, mix.scene.owner.lineage()  # type: ignore[attr-defined]
     return not any(is_shared(cls.node, name) for cls in lineage)
+
+
+#: What arguments are called that hold what a checkpoint held.
+_SAVED = re.compile(r"^(?:\w+_)?(?:state_?dict|checkpoint|ckpt|pretrained_weights)$|^loaded_")
+
+
+def _is_sent_by_option(mix: Mix) -> bool:
+    """Whether an option of the program sends the accused to a device: it rather moves the model and the batch, too."""
+    accused, host = mix.host
+    without = {text for text, truth in host.guards if not truth and not text.endswith(" Is None")}
+    return any(
+        p.place.where is Where.NAMED and not p.place.is_host and any(t in without for t, truth in p.guards if truth)
+        for p in accused.value.places
+    )
 
 
 def _hangs_on_flags(mix: Mix) -> bool:

@@ -161,9 +161,12 @@ def test_the_programs_of_a_folder_say_whether_anything_is_on_an_accelerator(
         ("import net\ntorch.set_default_device('cuda')\n", False),
         ("from net.ops import shift\ntorch.set_default_tensor_type(torch.cuda.FloatTensor)\n", False),
         ("import net\ntorch.set_default_device('cpu')\n", True),
-        ("import torch\ntorch.set_default_device('cuda')\n", True),
+        ("import torch\ntorch.set_default_device('cuda')\n", False),
+        ("import torch\nif use_cuda:\n    torch.set_default_tensor_type('torch.cuda.FloatTensor')\n", False),
+        ("import torch\n# torch.set_default_device('cuda')\n", True),
+        ("import torch\ntorch.set_default_tensor_type(torch.FloatTensor)\n", True),
     ],
-    ids=["device", "type", "the CPU", "another program"],
+    ids=["device", "type", "the CPU", "another program", "where CUDA is", "said only", "type of the CPU"],
 )
 def test_what_programs_make_the_default_device_is_followed(tmp_path: Path, program: str, reported: bool) -> None:
     (tmp_path / ".git").mkdir()

@@ -93,9 +93,11 @@ class Texts:
         return os.path.realpath(path) in self._files
 
 
-#: What makes an accelerator the default device, unless it only says that it is the CPU.
+#: A statement that makes an accelerator the default device, unless it only says that it is the CPU.
 _SETS_DEFAULT = re.compile(
-    rb"set_default_(?:device\((?!\s*(?:device\s*=\s*)?[\"']cpu)|tensor_type\([^)]*cuda)"
+    rb"^[ \t\"]*(?:(?:if|else)\b[^:\n]*:[ \t]*)?(?:\w+\.)*"
+    rb"set_default_(?:device\((?!\s*(?:device\s*=\s*)?(?:\w+\.device\(\s*)?\\?[\"']cpu)|tensor_type\([^)]*cuda)",
+    re.MULTILINE,
 )
 
 
@@ -104,15 +106,30 @@ def _is_test(file: str, root: str) -> bool:
 
 
 def has_default_device(texts: Texts, path: str) -> bool:
-    """Whether a file that makes an accelerator the default device stands beside another, or imports its package."""
+    """Whether a program of the project makes an accelerator the default device: that may be how all of it runs.
+
+    So does what is no program, for the files beside it and those of the package that it imports.
+    """
     own = os.path.realpath(path)
     parts = os.path.relpath(own, os.path.realpath(texts.root)).replace("\\", "/").split("/")
     package = parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0].removesuffix(".py")
     imports = re.compile(rb"^[ \t]*(?:import|from)[ \t]+" + re.escape(package.encode()) + rb"\b", re.MULTILINE)
     return any(
-        file != own and (os.path.dirname(file) == os.path.dirname(own) or imports.search(data) is not None)
+        file != own
+        and (os.path.dirname(file) == os.path.dirname(own) or _runs(file, data) or imports.search(data) is not None)
         for file, data in texts.defaults.items()
     )
+
+
+def sets_default_device(source: bytes) -> bool:
+    """Whether a file makes an accelerator the default device."""
+    return _SETS_DEFAULT.search(source) is not None
+
+
+def _runs(file: str, data: bytes) -> bool:
+    """Whether a file is run by itself: it says so, or is part of no package."""
+    alone = not os.path.exists(os.path.join(os.path.dirname(file), "__init__.py"))
+    return alone or _IS_PROGRAM.search(data) is not None
 
 
 #: What speaks of devices, or of what places models and batches by itself.

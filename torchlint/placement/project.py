@@ -21,6 +21,7 @@ from torchlint.placement.callers import (
     how_often,
     is_importable,
     root_of,
+    sets_default_device,
     stay_on_host,
 )
 from torchlint.placement.evidence.elsewhere import speaks_elsewhere
@@ -47,6 +48,8 @@ _PLACEMENT = re.compile(r"torch|\.to\(|\.cuda\(|\.cpu\(|\.item\(|device|[Tt]enso
 MOST_NESTED_MODULES = 2
 _MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 _MOST_LEVELS = 8
+#: How many folders are asked for programs where nothing marks a project.
+_LEVELS_OF_PROGRAMS = 3
 
 
 class Project:
@@ -138,9 +141,17 @@ class Project:
     def has_default_device(self, path: str) -> bool:
         """Whether programs of the project run the code of the file at `path` on a default device that they set."""
         texts = self._texts_around(path)
-        if texts is None:
-            return False
-        return has_default_device(texts, path)
+        if texts is not None:
+            return has_default_device(texts, path)
+        folder = os.path.dirname(os.path.abspath(path))
+        for _ in range(_LEVELS_OF_PROGRAMS):  # nothing marks a project: the programs beside it and above
+            held = self.beside(os.path.join(folder, "__init__.py"), path)
+            if any(map(sets_default_device, held)):
+                return True
+            if not held:
+                break
+            folder = os.path.dirname(folder)
+        return False
 
     def moves_attribute(self, name: str, path: str) -> bool:
         """Whether another file of the project moves an attribute of some object by this name."""
@@ -192,10 +203,13 @@ class Project:
             self._texts[found] = Texts(found)
         return self._texts[found]
 
-    def beside(self, path: str) -> list[bytes]:
-        """What the modules of a file's folder hold, its own among them; nothing where they are too many."""
+    def beside(self, path: str, asking: str = "") -> list[bytes]:
+        """What the modules of a file's folder hold, its own among them; nothing where they are too many.
+
+        asking: the file that rests on it, if another.
+        """
         folder = os.path.dirname(os.path.abspath(path))
-        self._uses.setdefault(path, set()).add(folder)
+        self._uses.setdefault(asking or path, set()).add(folder)
         if folder not in self._beside:
             files = [os.path.join(folder, name) for name in _entries(folder) if name.endswith(".py")]
             try:

@@ -11,10 +11,11 @@ from torchlint.placement.events import Operand
 from torchlint.placement.evidence.flags import as_flag
 from torchlint.placement.hazards.syncs import demand, demand_host, emit_sync
 from torchlint.placement.interpreter import Env, Interpreter, expression, key_of
-from torchlint.placement.syntax import integer, string, words
+from torchlint.placement.syntax import dotted, integer, string, words
 from torchlint.placement.values import (
     ARRAY,
     DOUBLES,
+    NUMBER,
     UNKNOWN,
     Certainty,
     Kind,
@@ -57,6 +58,8 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
             demand(run, index)
     if base.kind in (Kind.TENSOR, Kind.UNKNOWN) and any(i.kind in (Kind.UNKNOWN, Kind.TENSOR) for i in indices):
         run.timeline.picks()
+    if _is_old_item(node, base):
+        return NUMBER
     if base.kind is Kind.TENSOR:
         return _index_tensor(run, node, base, plain, indices)
     single = len(node.slice) == 1 and len(plain) == 1
@@ -99,6 +102,18 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
             facts |= frozenset(f for f in base.facts if f.startswith("like:"))  # `lengths[:, None]`: all of it
         return Value(kind, places, min(base.certainty, Certainty.INFERRED), facts=facts)
     return UNKNOWN
+
+
+def _is_old_item(node: cst.Subscript, base: Value) -> bool:
+    """Whether `loss.data[0]` reads a scalar, which gave a number before torch 0.4, and raises since."""
+    if type(node.value) is not cst.Attribute or node.value.attr.value != "data" or len(node.slice) != 1:
+        return False
+    index = node.slice[0].slice
+    if type(index) is not cst.Index or integer(index.value) != 0:
+        return False
+    named = (dotted(node.value.value) or "").rpartition(".")[2].lower()
+    scalar = base.kind is Kind.TENSOR and "loss" in base.facts
+    return scalar or named.endswith(("loss", "cost")) or named.startswith(("loss", "cost"))
 
 
 def _takes_all(element: cst.SubscriptElement) -> bool:

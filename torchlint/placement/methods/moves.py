@@ -282,6 +282,9 @@ def _type_target(
     if kind is None:
         return None, None
     name = kind.name or ""
+    given = arguments.find("dtype", 0)
+    if given is not None and type(given.node) is cst.Call and words(given.node.func) == "type":
+        return None, "unknown"  # the class of any tensor, wherever that is
     if kind.kind is Kind.DTYPE:
         return None, name
     if name.startswith("torch.cuda.") and name.endswith("Tensor"):
