@@ -67,3 +67,8 @@ def test_the_text_of_what_the_test_has_read_waits_for_nothing() -> None:
 def test_the_text_of_another_tensor_waits() -> None:
     told = "age = loss.detach() - 1\nif args.most > 2:\n    print(f'{age}')"
     assert texts(step(told), CODE) == ["print(f'{age}')"]
+
+
+def test_a_wait_in_a_branch_hides_none_behind_it() -> None:
+    body = "if self.careful:\n    if h.any():\n        h = h * 2\nif h.all():\n    h = h * 3"
+    assert read(body) == ["if h.all():"]

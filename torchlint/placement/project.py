@@ -125,7 +125,7 @@ class Project:
     def never_applies(self, name: str, path: str) -> bool:
         """Whether no file of the project applies an autograd.Function of this name, or hands it on."""
         texts = self._texts_around(path)
-        if texts is None or not texts.complete or not texts.holds(path):
+        if texts is None or not texts.complete or texts.installed or not texts.holds(path):
             return False
         used = re.compile(rb"(?<![\w.])%s(?:[ \t]*[.,)\]}=]|[ \t]*$)" % re.escape(name.encode()), re.MULTILINE)
         return all(used.search(data) is None for _, data in texts.naming(name))
