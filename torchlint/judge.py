@@ -69,7 +69,8 @@ def judge(
     observation = _observation(module, path, observe, failures)
     events = observation.events if observation is not None else ()
     instances = _instances(rules.values(), module, path, options, failures)
-    reports = _unique(_told(instances, events, failures))
+    failing = {event.node for event in events if _is_expected(event)}
+    reports = [report for report in _unique(_told(instances, events, failures)) if report.node not in failing]
     if not keep_hidden:
         reports = [report for report in reports if _is_sure(report, options)]
     found = _places(program, module, reports, failures)
@@ -100,6 +101,11 @@ def _observation(
         return None
     failures.extend(observation.failures)
     return observation
+
+
+def _is_expected(event: Any) -> bool:
+    """Whether what an event tells of is there to fail: `with pytest.raises(TypeError)`."""
+    return getattr(getattr(event, "scene", None), "expects_error", False)
 
 
 def _instances(

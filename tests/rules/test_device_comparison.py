@@ -136,3 +136,44 @@ def test_an_annotated_device_may_be_given_as_text(text: str, calls: str, marked:
         """,
         "DEV108",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "reported"), [("auto", False), ("none", False), ("pinned", False), ("cuda", True)]
+)
+def test_a_text_that_names_no_device_says_that_texts_are_given_too(text: str, reported: bool) -> None:
+    mark = "  # <-" if reported else ""
+    expect(
+        f"""
+        import torch
+        def work(device: torch.device):
+            if device == "{text}":{mark}
+                return 1
+            return 2
+        """,
+        "DEV108",
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "reported"),
+    [
+        ("config.device = torch.device(config.device)", True),
+        ("device = torch.device(config.device)", False),
+        ("config.device = 'cpu'", False),
+    ],
+)
+def test_a_setting_is_a_text_until_a_device_is_assigned_to_it(before: str, reported: bool) -> None:
+    mark = "  # <-" if reported else ""
+    expect(
+        f"""
+        import torch
+        def work(config, model):
+            {before}
+            scores = torch.relu(config)
+            if config.device != "cpu":{mark}
+                return model(scores)
+            return scores
+        """,
+        "DEV108",
+    )

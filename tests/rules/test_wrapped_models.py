@@ -233,3 +233,24 @@ SENT = "x.to(devices[0]), y.to(devices[0])"
 )
 def test_a_model_that_is_wrapped_and_never_moved_is_reported(ids: str, moved: str, batch: str, marked: bool) -> None:
     expect(UNMOVED.format(ids=ids, moved=moved, batch=batch, mark="  # <-" if marked else ""), "DEV116")
+
+
+@pytest.mark.parametrize(("module", "reported"), [("apex.parallel", False), ("torch.nn.parallel", True)])
+def test_a_wrapper_that_is_not_of_torch_may_have_more(module: str, reported: bool) -> None:
+    mark = "  # <-" if reported else ""
+    expect(
+        f"""{MODEL}
+def work(args):
+    model = Net()
+    if args.local_rank != -1:
+        try:
+            from {module} import DistributedDataParallel as DDP
+        except ImportError:
+            raise ImportError("install it")
+        model = DDP(model)
+    elif args.gpus > 1:
+        model = nn.DataParallel(model)
+    return model.penalty(){mark}
+""",
+        "DEV115",
+    )

@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.placement.devices import is_vendor
 from torchlint.placement.events import Compare, DeviceName
 from torchlint.placement.knowledge import torch_api
-from torchlint.placement.syntax import dotted, mentions
+from torchlint.placement.syntax import descendants, dotted, mentions, string
 from torchlint.placement.values import NUMBER, VENDORS, Certainty, Kind, Value
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def compare_devices(
     elif operator in _IS and "torch.device" in left.facts & right.facts:
         run.emit(Compare(node, run.scene, "device is device", left, right))
     elif text is not None and device is not None:
+        if _may_be_text(run, node, text):
+            return
         given: tuple[str, str] | tuple[()] | None = _given_by_callers(run, node, device)
         if "torch.device" in device.facts:
             # An annotation binds nobody, and what is asked for a text that names no device is given that, too.
@@ -64,6 +66,42 @@ def compare_devices(
         names = [v.name or "" for v in (left, right) if v.kind is Kind.STRING]
         if any(":" in name and is_device_text(name) for name in names):
             run.emit(Compare(node, run.scene, "type == indexed", left, right))
+
+
+def _may_be_text(run: Interpreter, node: cst.Comparison, text: Value) -> bool:
+    """Whether what is compared with a text may be one: it is asked for none that names a device ("auto"), or is a setting.
+
+    What a file assigns a text to somewhere is text wherever nothing binds it to a device before.
+    """
+    if text.name and not is_device_text(text.name) and text.name.partition(":")[0] != "gpu":
+        return True
+    sides = (dotted(node.left), dotted(node.comparisons[0].comparator))
+    for name in sides:
+        if name is not None and "." in name:
+            texts = _assigned(run, name)
+            if texts == {True} or (not texts and is_setting(name.rpartition(".")[0])):
+                return True
+    return False
+
+
+def is_setting(name: str) -> bool:
+    """Whether a name is one for what a program was asked for: `args`, `self.config`."""
+    return name.rpartition(".")[2].lower().strip("_") in _SETTINGS
+
+
+def _assigned(run: Interpreter, name: str) -> set[bool]:
+    """Whether what a file assigns to an attribute is a text, for each time that it does."""
+    return {
+        string(node.value) is not None
+        for node in descendants(run.module)
+        if type(node) is cst.Assign and any(dotted(target.target) == name for target in node.targets)
+    }
+
+
+#: Names of what programs keep their settings in.
+_SETTINGS = frozenset(
+    "args arg cfg config configs conf opt opts option options hparams hps params flags settings namespace".split()
+)
 
 
 def _given_by_callers(run: Interpreter, node: cst.CSTNode, device: Value) -> tuple[str, str] | None:

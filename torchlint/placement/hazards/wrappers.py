@@ -45,7 +45,7 @@ def note_behind(run: Interpreter, node: cst.Attribute, base: Value, attr: str) -
     if name is None or any(mentions(c, {name, name.partition(".")[0]}) for c, _ in run.scene.conditions):
         return
     always = "wrapped" in base.facts
-    if not always and (_knows_wrappers(run) or _excluded(run)):
+    if not always and (_knows_wrappers(run) or _excluded(run) or _has_others(run)):
         return
     if attr not in run.usage.assigned_of_others:
         wrap = next(iter(run.wraps)) if len(run.wraps) == 1 else None
@@ -55,6 +55,17 @@ def note_behind(run: Interpreter, node: cst.Attribute, base: Value, attr: str) -
 def _knows_wrappers(run: Interpreter) -> bool:
     """Whether the file takes wrapped models apart somewhere: then who wraps, and when, is more than is seen here."""
     return "module" in run.usage.mentions
+
+
+def _has_others(run: Interpreter) -> bool:
+    """Whether the file imports a wrapper of the same name that is not torch's: apex's has methods of its own."""
+    return any(
+        type(node) is cst.ImportFrom
+        and not isinstance(node.names, cst.ImportStar)
+        and (dotted(node.module) or "" if node.module is not None else "").partition(".")[0] != "torch"
+        and any(dotted(alias.name) in _HIDING for alias in node.names)
+        for node in descendants(run.module)
+    )
 
 
 def _excluded(run: Interpreter) -> bool:

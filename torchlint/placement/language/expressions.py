@@ -9,7 +9,13 @@ from torchlint.placement.devices import TYPE_OF_TENSOR, is_type_of_tensor, is_ve
 from torchlint.placement.events import DeviceName, GradUse
 from torchlint.placement.evidence.choices import may_be_of_others
 from torchlint.placement.evidence.flags import as_flag, speaks_of_accelerators
-from torchlint.placement.hazards.comparisons import device_of, facts_of_texts, is_left_out, part_of_device
+from torchlint.placement.hazards.comparisons import (
+    device_of,
+    facts_of_texts,
+    is_left_out,
+    is_setting,
+    part_of_device,
+)
 from torchlint.placement.hazards.wrappers import BEHIND, note_behind
 from torchlint.placement.interpreter import Env, Interpreter, expression, negated
 from torchlint.placement.knowledge.apis import api_value
@@ -153,12 +159,6 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
     return UNKNOWN
 
 
-#: What objects are called that hold a program's options.
-_OPTIONS = frozenset(
-    "args arg cfg config configs conf opt opts option options hparams hps params flags settings namespace".split()
-)
-
-
 def _note_asked(run: Interpreter, base: Value) -> None:
     """The function wants to know where its caller has something."""
     function = id(run.scene.function)
@@ -167,7 +167,7 @@ def _note_asked(run: Interpreter, base: Value) -> None:
 
 def _device_attribute(base: Value, node: cst.Attribute) -> Value:
     places = with_rank(base.places, None)
-    options = base.kind is Kind.UNKNOWN and words(node.value).rsplit(".", 1)[-1].lower().strip("_") in _OPTIONS
+    options = base.kind is Kind.UNKNOWN and is_setting(words(node.value))
     if not places or options:
         places = (Alternative(Place(Where.NAMED, words(node)), None, node),)
     return Value(Kind.DEVICE, places, base.certainty, facts=device_of(base))
