@@ -10,7 +10,7 @@ from torchlint.findings import Confidence, Severity
 from torchlint.placement.events import DeviceName
 from torchlint.placement.knowledge import torch_api
 from torchlint.portability import DeviceNames, hangs_on_unassigned
-from torchlint.rule import Probe, Report
+from torchlint.rule import Probe, Report, RuleContext
 
 
 class CudaOnlyApi(DeviceNames):
@@ -20,9 +20,10 @@ class CudaOnlyApi(DeviceNames):
         Finds calls of `torch.cuda.synchronize`, `current_device`, `Stream`, `Event`, `get_device_name` and others
         that raise where torch has no CUDA (and the like of `torch.mps` and `torch.xpu`), and of
         `torch.cuda.amp.autocast`, which does nothing there, where nothing around them asks for CUDA first.
-        All of a file are one finding. Possible only where the file shows nothing of being meant to run elsewhere (it
-        is given no device, chooses none, asks for none, and never names the CPU), or where its project builds CUDA
-        kernels.
+        All of a file are one finding. Silent after `assert device.type == "cuda"`, and where the function went to CUDA
+        before. Possible only where nothing in the function, its class and the file shows that it is meant to run
+        elsewhere (they are given no device, choose none, ask for none, and never name the CPU), or where the project
+        builds CUDA kernels.
 
     Why it matters
         The code fails on machines without that vendor's device, although what it asks for often has a portable
@@ -68,8 +69,24 @@ class CudaOnlyApi(DeviceNames):
     probe = Probe("hardcoded", {"direct": True})
     judged = frozenset(["api"])
 
+    def __init__(self, context: RuleContext) -> None:
+        super().__init__(context)
+        #: Where functions put something on CUDA, whatever there is: what they call afterwards does not fail first.
+        self._going: dict[cst.FunctionDef, list[frozenset[tuple[str, bool]]]] = {}
+        self._failed: set[cst.CSTNode] = set()
+
+    def on_device_name(self, named: DeviceName) -> None:
+        super().on_device_name(named)
+        function = named.scene.function
+        if function is None or named.guarded or named.chosen:
+            return
+        if named.what in ("cuda()", "literal") and named.device == "cuda":
+            self._going.setdefault(function, []).append(named.scene.conditions)
+        elif any(conditions <= named.scene.conditions for conditions in self._going.get(function, ())):
+            self._failed.add(named.node)
+
     def finish(self) -> Iterator[Report]:
-        found = list(self.unexcused())
+        found = [named for named in self.unexcused() if named.node not in self._failed]
         # Streams, graphs and events are there to drive one vendor's device: who writes them knows, and so does what
         # stands beside them.
         driving = {named.scene.function for named in found if _last(named) not in _COMMON}

@@ -17,7 +17,8 @@ class LoadWithoutMapLocation(Rule):
     What it does
         Finds `torch.load` (and the helpers of `torch.hub` around it) without `map_location`. Silent where a scheduler
         or a GradScaler takes what is read: their state is numbers. Possible only where the run wrote the file itself,
-        or what writes it brings its tensors to the CPU.
+        what writes it brings its tensors to the CPU, it holds states of generators, or a program of one process needs
+        the first CUDA device before it reads.
 
     Why it matters
         Tensors go back to the device that they were saved from: reading fails where there is none, and fills the
@@ -122,7 +123,7 @@ class LoadWithoutMapLocation(Rule):
             # wrote for all.
             known |= (load.of_run or load.trained) and not self._has_ranks and not self._prepares
             known |= any(self._keeps(save, load) for save in self._saved)
-            known |= self._is_for_cuda(load) or self._never_elsewhere
+            known |= self._is_for_cuda(load) or self._never_elsewhere or self._fails_before(load)
             # Counts of steps and seeds were on no device.
             known |= any(save.counts and _share_name(save, load) for save in self._saved)
             sure = Confidence.POSSIBLE if known else _confidence(load)
@@ -143,6 +144,17 @@ class LoadWithoutMapLocation(Rule):
         if asks or self._has_ranks or not self._saved:
             return False
         return any(_is_fixed(named) and named.scene.conditions <= load.scene.conditions for named in beside)
+
+    def _fails_before(self, load: Load) -> bool:
+        """Whether a program of one process went to the first CUDA device before it reads, and so runs on that alone."""
+        beside = [named for named in self._named if named.scene.function is load.scene.function]
+        if self._has_ranks or any(named.chosen for named in beside):
+            return False
+        before = [n for n in beside if not n.guarded and n.scene.conditions <= load.scene.conditions]
+        if any(n.what == "api" and n.api in _CURRENT for n in before):
+            return True
+        asks = any(named.guarded or named.what == "choice" for named in beside)
+        return load.scene.function is None and not asks and any(n.what in _USING and _is_fixed(n) for n in before)
 
     @cached_property
     def _never_elsewhere(self) -> bool:
@@ -186,6 +198,8 @@ def _confidence(load: Load) -> Confidence:
     told = named & _STATE and not _words(load.what) & _OTHERWISE
     if _words(f"{load.what} {load.into}") & _BESIDE_STATE:
         return Confidence.POSSIBLE
+    if "rng" in named or ("random" in named and named & {"state", "states"}):
+        return Confidence.POSSIBLE  # the state of a generator is a CPU tensor, whatever it draws for
     return Confidence.LIKELY if told and not published else Confidence.POSSIBLE
 
 
@@ -203,5 +217,7 @@ _STATE = frozenset(
 _BESIDE_STATE = frozenset("metadata meta vocab tokenizer stats statistics".split())
 #: Words for what holds numbers alone, and for what the program has in memory, which it may have written itself.
 _OTHERWISE = frozenset("group groups bytes buffer buf stream serialized".split())
+#: What fails where there is no CUDA, and tells or takes the device of the process.
+_CURRENT = frozenset(["torch.cuda.current_device", "torch.cuda.set_device"])
 #: Names of a device that put something there.
 _USING = frozenset(["literal", "cuda()"])

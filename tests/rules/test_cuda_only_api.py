@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import dedent
 
 import pytest
@@ -14,25 +15,63 @@ CODE = "DEV502"
 
 def elsewhere(code: str) -> str:
     """The code in a file that is meant to run without CUDA, too: a function of it is given a device."""
-    return dedent(code) + "\ndef place(x, device):\n    return x.to(device)\n"
+    given = re.sub(r"(\bdef \w+\()([^()]*)\)", lambda m: f"{m[1]}{', '.join(filter(None, (m[2], 'device=None')))})", code)
+    return dedent(given) + "\ndef place(x, device):\n    return x.to(device)\n"
 
 
 @pytest.mark.parametrize(
-    ("beside", "shown"),
+    ("line", "shown"),
     [
-        ("", False),
-        ("def other(x, mode):\n    return x", False),
-        ("def other(x, device):\n    return x.to(device)", True),
-        ("PLACE = 'cuda' if torch.cuda.is_available() else 'cpu'", True),
-        ("if torch.cuda.is_available():\n    torch.cuda.empty_cache()", True),
-        ("def load(path):\n    return torch.load(path, map_location='cpu')", True),
-        ("def back(x):\n    return x.cpu()", False),
+        ("pass", False),
+        ("x = x.to(mode)", False),
+        ("place = 'cuda' if torch.cuda.is_available() else 'cpu'", True),
+        ("y = torch.load(x, map_location='cpu')", True),
+        ("x = x.cpu()", False),
+        ("x = x.to(torch.device(mode))", False),
     ],
 )
-def test_a_file_shows_that_it_is_meant_to_run_elsewhere(beside: str, shown: bool) -> None:
-    code = f"import torch\ndef work():\n    torch.cuda.synchronize()\n{beside}\n"
+def test_a_function_shows_that_it_is_meant_to_run_elsewhere(line: str, shown: bool) -> None:
+    code = f"import torch\ndef work(x, mode, args):\n    torch.cuda.synchronize()\n    {line}\n    return x\n"
     assert reported_lines(code, CODE) == ([3] if shown else [])
     assert reported_lines(code, CODE, confidence=Confidence.POSSIBLE) == [3]
+    # What another function shows is not enough; what one of the same class shows is.
+    apart = f"import torch\ndef work(x):\n    torch.cuda.synchronize()\ndef other(x, mode, args):\n    {line}\n"
+    assert reported_lines(apart, CODE) == []
+    lines = apart.replace("(x", "(self, x").split("\n")
+    of_class = "\n".join([lines[0], "class Work:", *(f"    {text}" for text in lines[1:])])
+    assert reported_lines(of_class, CODE) == ([4] if shown else [])
+
+
+@pytest.mark.parametrize(
+    ("before", "reported"),
+    [
+        ('assert device.type == "cuda", "only for CUDA"', False),
+        ('assert device.type != "meta"', True),
+        ("x = x.cuda()", False),
+        ('x = x.to("cuda:0")', False),
+        ("if kind == 2:\n        x = x.cuda()", True),
+        ("x = x.to(device)", True),
+        ("engine = NCCLEngine(x)", False),
+        ("engine = Engine(x)", True),
+    ],
+)
+def test_what_failed_before_does_not_fail_there(before: str, reported: bool) -> None:
+    code = f"import torch\ndef work(x, device, kind):\n    {before}\n    torch.cuda.synchronize()\n    return x\n"
+    assert bool(reported_lines(code, CODE)) is reported
+
+
+@pytest.mark.parametrize(("call", "reported"), [("_lazy_call", False), ("call_now", True)])
+def test_what_torch_calls_once_cuda_is_up_has_it(call: str, reported: bool) -> None:
+    code = f"""
+import torch
+from torch.cuda import _lazy_call
+def restore(state, device):
+    def back(device=device):
+        index = device.index or torch.cuda.current_device()
+        torch.cuda.default_generators[index].set_state(state)
+    {call}(back)
+"""
+    assert bool(reported_lines(code, CODE)) is reported
 
 
 @pytest.mark.parametrize(
@@ -118,7 +157,7 @@ def test_the_capability_of_a_device_is_asked_of_cuda() -> None:
     expect(
         """
         import torch
-        def dtype():
+        def dtype(device):
             return torch.bfloat16 if torch.cuda.get_device_capability()[0] >= 8 else torch.float16  # <-
         def of(x):
             return torch.cuda.get_device_capability(x.device)

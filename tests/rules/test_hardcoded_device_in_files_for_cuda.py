@@ -8,6 +8,8 @@ import pytest
 from checking import expect, findings, reported_lines
 from steps import notebook
 
+from torchlint.findings import Confidence
+
 CODE = "DEV501"
 
 
@@ -138,3 +140,20 @@ def test_a_page_that_shows_a_tensor_on_cuda_is_possible_alone(line: str) -> None
     assert reported_lines(f"import torch\n{line}", "DEV501") == [2]
     assert reported_lines(notebook("import torch", line), "DEV501", path="page.ipynb") == []
     assert reported_lines(notebook("from torch import nn", "nn.Linear(2, 2).cuda()"), "DEV501", path="page.ipynb") == [1]
+
+
+@pytest.mark.parametrize(
+    ("line", "reported"),
+    [
+        ("try:\n    import flash_attn\nexcept ImportError:\n    flash_attn = None", False),
+        ("try:\n    import tqdm\nexcept ImportError:\n    tqdm = None", True),
+        ("fabric = Fabric(accelerator='cuda', strategy=FSDPStrategy())", False),
+        ("fabric = Fabric(accelerator='cuda', strategy=DDPStrategy())", True),
+        ("module = load_ext('_ext', ['knn'])\nclass KNN(Function):\n    pass", False),
+        ("module = load_module('_ext', ['knn'])\nclass KNN(Function):\n    pass", True),
+    ],
+)
+def test_a_file_of_what_needs_cuda_is_for_cuda(line: str, reported: bool) -> None:
+    code = f"import torch\n{line}\ndef work(x, device):\n    return x.cuda()\n"
+    assert bool(reported_lines(code, "DEV501", path="work.py")) is reported
+    assert reported_lines(code, "DEV501", path="work.py", confidence=Confidence.POSSIBLE)

@@ -123,3 +123,23 @@ def start(net, rank):
     return net.to(device)
 """
     assert reported_lines(code, "DEV501", path="start.py") == ([5] if reported else [])
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reported"),
+    [
+        ("ops/setup.py", "extension = CUDAExtension\n", False),
+        ("ops/setup.py", "extension = CppExtension\n", True),
+        ("op/act.py", "op = load('act', sources=[os.path.join(path, 'act_kernel.cu')])\n", False),
+        ("op/act.py", "op = load('act', sources=[os.path.join(path, 'act.cpp')])\n", True),
+    ],
+)
+def test_a_program_that_builds_kernels_beside_it_is_for_cuda(
+    tmp_path: Path, file: str, text: str, reported: bool
+) -> None:
+    code = "import torch\ndef work(x, device):\n    return x.cuda()\n"
+    home = tmp_path / "one" / "two" / "three"
+    (home / file).parent.mkdir(parents=True)
+    (home / file).write_text(text)
+    (home / "work.py").write_text(code)
+    assert bool(reported_lines(code, "DEV501", path=str(home / "work.py"))) is reported

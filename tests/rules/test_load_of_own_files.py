@@ -193,3 +193,15 @@ def test_a_save_that_is_a_comment_saves_nothing_from_the_cpu(tmp_path: Path) -> 
     reading = tmp_path / "read.py"
     reading.write_text("import torch\n# torch.save(net, path)\ndef patch(net, path):\n    net.load_state_dict(torch.load(path))\n")
     assert findings(reading.read_text(), CODE, path=str(reading))
+
+
+def test_a_program_beside_that_saves_from_the_cpu_is_asked_first(tmp_path: Path) -> None:
+    read = "import torch\ndef patch(net, path):\n    net.load_state_dict(torch.load(path))\n"
+    for folder, kept in (("a", 'net.to("cpu")'), ("b", "net"), ("c", "net.cuda()"), ("d", "net.eval()")):
+        (tmp_path / folder).mkdir()
+        saves = f"import torch\ndef main(net, vocab, path):\n    torch.save({kept}, path)\n    torch.save(vocab, 'v')\n"
+        (tmp_path / folder / "train.py").write_text(saves)
+        (tmp_path / folder / "read.py").write_text(read)
+    (tmp_path / "setup.py").write_text("")
+    assert not findings(read, CODE, path=str(tmp_path / "a" / "read.py"))
+    assert findings(read, CODE, path=str(tmp_path / "b" / "read.py"))

@@ -37,6 +37,8 @@ LARGEST_MODULE = 400_000
 LARGEST_DEFINITION = 600
 #: How many modules a folder may have that are searched for what they say of devices.
 MOST_BESIDE = 20
+#: How many folders are searched for kernels that a program builds when it starts.
+MOST_FOLDERS = 60
 #: How many re-exports are followed.
 MOST_HOPS = 6
 #: Characters of source kept in memory, and of definitions kept as trees, which take two hundred times as much.
@@ -75,6 +77,8 @@ class Project:
         self._savers: dict[str, Savers] = {}
         #: What each project is for.
         self._elsewhere: dict[str, str] = {}
+        #: By folder: whether its files are of a project that builds CUDA kernels, by the nearest setup.py.
+        self._kernels: dict[str, bool] = {}
         #: How many summaries of imported functions are being computed, one within the other.
         self.nesting = 0
 
@@ -170,6 +174,8 @@ class Project:
     def elsewhere(self, path: str) -> str:
         """What the project of the file at `path` is for: see `speaks_elsewhere`; empty without one, or if too large."""
         project = self._texts_around(path)
+        if self._builds_kernels(path, project):
+            return "kernels"
         texts = project or self._texts_of_package(path)
         if texts is None or not texts.complete or not texts.holds(path):
             return ""
@@ -177,6 +183,32 @@ class Project:
             self._elsewhere[texts.root] = speaks_elsewhere(texts.sources())
         said = self._elsewhere[texts.root]
         return "" if project is None and said == "alone" else said  # the programs around a package may choose
+
+    def _builds_kernels(self, path: str, project: Texts | None) -> bool:
+        """Whether the nearest setup.py builds CUDA kernels; in no marked project, what stands in a folder beside."""
+        folder = os.path.dirname(os.path.abspath(path))
+        if folder not in self._kernels:
+            root = project.root if project is not None else self._top_of_package(folder)
+            files: list[str] = []
+            inner = folder
+            while True:
+                if os.path.exists(os.path.join(inner, "setup.py")):
+                    files = [os.path.join(inner, "setup.py")]
+                    break
+                if inner == root or os.path.dirname(inner) == inner:
+                    break
+                inner = os.path.dirname(inner)
+            if project is None and not files:
+                folders = [os.path.join(root, name) for name in _entries(root)[:MOST_FOLDERS] if "." not in name]
+                files = [os.path.join(f, n) for f in folders for n in _entries(f)[:MOST_BESIDE] if n.endswith(".py")]
+            self._kernels[folder] = speaks_elsewhere(map(_start_of, files)) == "kernels"
+        return self._kernels[folder]
+
+    @staticmethod
+    def _top_of_package(folder: str) -> str:
+        while os.path.exists(os.path.join(folder, "__init__.py")):
+            folder = os.path.dirname(folder)
+        return folder
 
     def _texts_around(self, path: str) -> Texts | None:
         """The files of the project that a file is part of, which all that is said of it rests on; None without one."""
@@ -466,6 +498,14 @@ class _LazyGlobals(Env):
 
 def _entries(folder: str) -> list[str]:
     try:
-        return os.listdir(folder)
+        return sorted(os.listdir(folder))
     except OSError:
         return []
+
+
+def _start_of(file: str) -> bytes:
+    try:
+        with open(file, "rb") as opened:
+            return opened.read(LARGEST_MODULE)
+    except OSError:
+        return b""

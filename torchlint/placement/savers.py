@@ -12,6 +12,7 @@ _OF_TORCH = ("torch", "th")
 _SAVES = re.compile(rf"\b(?:{'|'.join(_OF_TORCH)})\.save\(")
 #: What is on the CPU: a move there, or a load that is mapped there.
 _ON_HOST = re.compile(r"""\.cpu\(\)|(?:\.to\(|map_location=|\bload\([^()]*,)\s*(?:torch\.device\()?["']cpu["']""")
+_TABLE = re.compile(r"(?:vocab|vocabulary|dictionary|tokenizer)$")
 _OFFLOADS = re.compile(r"offload_to_cpu\s*=\s*True|cpu_offload\s*=\s*True")
 #: How many assignments what is saved is followed through.
 _MOST_HOPS = 4
@@ -31,13 +32,17 @@ class Savers:
                     self._found[file] = found
 
     def save_from_host(self, path: str, reader: str) -> bool:
-        """Whether all that saves in a file does so from the CPU; where nothing does, most of what does elsewhere.
+        """Whether all that saves in a file does so from the CPU; where nothing does, in its folder, or most elsewhere.
 
         reader: the function that asks for what it reads; what it saves of that tells nothing.
         """
         own = [known for name, known in self._found.get(os.path.realpath(path), ()) if name != reader]
         if own:
             return all(own)
+        folder = os.path.dirname(os.path.realpath(path))
+        beside = [known for file, of in self._found.items() if os.path.dirname(file) == folder for _, known in of]
+        if beside and all(beside):
+            return True
         found = [known for of_file in self._found.values() for _, known in of_file]
         return bool(found) and sum(found) * 2 > len(found)
 
@@ -73,7 +78,10 @@ def _saves_from_host(text: str, scope: ast.AST) -> bool:
     if _OFFLOADS.search(ast.get_source_segment(text, scope) or ""):
         return True
     making = list(_making(scope))
-    return all(_is_on_host(saved, making) for saved in _saved(scope))
+    saved = list(_saved(scope))
+    # A table of words holds no tensors.
+    saved = [value for value in saved if _TABLE.search(ast.unparse(value)) is None] or saved
+    return all(_is_on_host(value, making) for value in saved)
 
 
 def _is_on_host(saved: ast.expr, making: list[tuple[set[str], ast.expr]]) -> bool:

@@ -25,8 +25,9 @@ class DeviceName(Event):
     at_hand: an expression for a device that the code has at hand there (a parameter, a tensor's, the object's own).
     guarded: whether code around the literal or around its use asks for the device first, or handles its absence.
     chosen: the index of the device comes from somewhere else (`.cuda(args.gpu)`, f"cuda:{rank}").
-    shown: `file` where the file itself shows that it is meant to run without CUDA, too. around: what its project is
-    for: CUDA `kernels`, machines of `others`, too, or CUDA `alone`; empty where there is no project.
+    shown: `file` where the file itself shows that it is meant to run without CUDA, too; of an API, `elsewhere` where
+    that is not in the function that calls it, nor in its class. around: what its project, or the file, is for: CUDA
+    `kernels`, machines of `others`, too, or CUDA `alone`; empty where there is no project.
     """
 
     device: str

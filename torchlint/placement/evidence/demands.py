@@ -121,6 +121,14 @@ def note_demand(run: Interpreter, node: cst.If) -> None:
         run.emit(Demand(node, run.scene, "refusal" if refuses else "exit"))
 
 
+def asserts_cuda(test: cst.BaseExpression) -> bool:
+    """`assert device.type == "cuda"`, `assert x.is_cuda`."""
+    asked = condition(test)
+    if asked is None or not asked[1]:
+        return False
+    return asked[0].endswith(".is_cuda") or re.search(r"device\.type Equal .cuda.$", asked[0]) is not None
+
+
 def _refuses_others(test: cst.BaseExpression) -> bool:
     """`device.type != "cuda"`, `not x.is_cuda`: what is not on CUDA is refused."""
     asked = condition(test)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement.events import DeviceName
-from torchlint.placement.syntax import descendants, string
+from torchlint.placement.syntax import descendants, dotted, string
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
@@ -26,10 +26,10 @@ _CHOOSING = re.compile(
 )
 #: What builds CUDA kernels, or says that a file of them is built.
 _BUILDING = re.compile(
-    rb"""\bCUDAExtension\(\s*(?:\w+\s*[=,]|["'][\w.]+["']|\*)|\bcuda_sources\s*=|["'][^"'\n]*[\w*]\.cu["']"""
+    rb"""\bCUDAExtension\(\s*(?:\w+\s*[=,]|["'][\w.]+["']|\*)|=\s*CUDAExtension\b|\bcuda_sources\s*=|["'][^"'\n]*[\w*]\.cu["']"""
 )
 #: What stands in all of that, which is faster to look for.
-_OF_KERNELS = (b"CUDAExtension(", b"cuda_sources", b'.cu"', b".cu'")
+_OF_KERNELS = (b"CUDAExtension", b"cuda_sources", b'.cu"', b".cu'")
 
 
 def mark_names(run: Interpreter) -> None:
@@ -41,9 +41,77 @@ def mark_names(run: Interpreter) -> None:
         return
     shown = "file" if _chooses(named) or _speaks(run) else ""
     around = run.project.elsewhere(run.path) if run.project is not None and os.path.isfile(run.path) else ""
+    if around != "kernels" and _needs_cuda(run):
+        around = "kernels"
+    lazy = _called_once_started(run)
+    here: dict[int, str] = {}
     for event in open_:
         event.shown = shown
         event.around = around
+        function = event.scene.function
+        if event.what != "api" or function is None:
+            continue
+        if function.name.value in lazy or _speaks_of_nccl(function):
+            event.guarded = True
+        elif shown and event.raises:
+            if id(function) not in here:
+                here[id(function)] = shown if _offers_choice(function, event.scene.owner) else "elsewhere"
+            event.shown = here[id(function)]
+
+
+#: A file that needs CUDA: it calls kernels that a build made, has its Trainer shard on GPUs, or takes what is NVIDIA's.
+_NEEDS = re.compile(
+    r"\bload_ext\(.*\(\s*(?:[\w.]+\.)?Function\s*\)\s*:"
+    r"|\bimport\s+(?:\w+\s*,\s*)*_ext\b.*\(\s*(?:[\w.]+\.)?Function\s*\)\s*:"
+    r"|^\s*(?:import|from)\s+(?:nvidia|nvcomp|cupy|flash_attn)\b",
+    re.DOTALL | re.MULTILINE,
+)
+_SHARDS = re.compile(r"""\baccelerator\s*=\s*["'](?:cuda|gpu)["']""")
+
+
+def _needs_cuda(run: Interpreter) -> bool:
+    code = run.module.code
+    return _NEEDS.search(code) is not None or ("FSDP" in code and _SHARDS.search(code) is not None)
+
+
+def _called_once_started(run: Interpreter) -> set[str]:
+    """The functions that torch calls once CUDA is up: what `torch.cuda._lazy_call` is given."""
+    return {
+        dotted(node.args[0].value) or ""
+        for node in descendants(run.module)
+        if type(node) is cst.Call and (dotted(node.func) or "").endswith("_lazy_call") and node.args
+    }
+
+
+def _speaks_of_nccl(function: cst.FunctionDef) -> bool:
+    return any(
+        type(node) in (cst.Name, cst.SimpleString) and "nccl" in node.value.lower()  # type: ignore[attr-defined]
+        for node in descendants(function)
+    )
+
+
+def _offers_choice(function: cst.FunctionDef, owner: object) -> bool:
+    """Whether a function, or the class that it is a method of, shows a device that may be another than CUDA."""
+    node = getattr(owner, "node", None)
+    within: cst.CSTNode = node if isinstance(node, cst.ClassDef) else function
+    return any(map(_is_choice, descendants(within)))
+
+
+def _is_choice(node: cst.CSTNode) -> bool:
+    """A device that is a parameter, or is read of something; a question for what there is; the CPU by its name."""
+    kind = type(node)
+    if kind is cst.Attribute:
+        attr, base = node.attr.value, dotted(node.value) or ""  # type: ignore[attr-defined]
+        return attr in _ASKING or (attr in _READ and base.partition(".")[0] not in ("torch", "th", "cuda"))
+    if kind is cst.Param:
+        return node.name.value in _GIVEN  # type: ignore[attr-defined]
+    if kind is cst.Arg:
+        return type(node.value) is cst.Name and node.value.value in _GIVEN  # type: ignore[attr-defined]
+    return kind is cst.SimpleString and string(node) == "cpu"
+
+
+#: Attributes that tell where something is.
+_READ = frozenset("device is_cuda use_cuda no_cuda cuda_enabled device_type".split())
 
 
 def _forget_overwritten(run: Interpreter) -> None:

@@ -69,7 +69,7 @@ def compare_devices(
 
 
 def _may_be_text(run: Interpreter, node: cst.Comparison, text: Value) -> bool:
-    """Whether what is compared with a text may be one: it is asked for none that names a device ("auto"), or is a setting.
+    """Whether what is compared with a text may be one: the text names no device ("auto"), or it is a setting.
 
     What a file assigns a text to somewhere is text wherever nothing binds it to a device before.
     """

@@ -8,6 +8,7 @@ from torchlint.placement.calls.operations import augmented
 from torchlint.placement.events import Autocast, Demand, Return, Sync
 from torchlint.placement.evidence.demands import (
     asks_availability,
+    asserts_cuda,
     flags_of_import,
     imports_torch,
     leaves_program,
@@ -498,6 +499,8 @@ def assert_(run: Interpreter, node: cst.Assert, env: Env) -> Outcome | None:
     narrow(run, node.test, env, {})
     if asks_availability(node.test):
         run.emit(Demand(node, run.scene, "exit"))
+    elif asserts_cuda(node.test):
+        run.emit(Demand(node, run.scene, "refusal"))
     if node.msg is not None:
         with run.under(_WENT_WRONG, None):
             run.evaluate(node.msg, env)
