@@ -178,3 +178,35 @@ def test_an_exit_without_a_tensor_has_no_device_to_take(test: str, reported: boo
                 return x * self.make_mask(x)
         """
     assert bool(findings(code, "DEV102")) == reported
+
+
+@pytest.mark.parametrize("called", ["net", "net.forward"])
+@pytest.mark.parametrize(("moved", "reported"), [("", False), (".to(device)", True)])
+def test_what_a_module_that_was_never_moved_gives_is_rather_in_no_other_place(
+    called: str, moved: str, reported: bool
+) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+        import torch.nn.functional as F
+
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(2, 2)
+
+            def forward(self, x):
+                mean = self.layer(x)
+                return mean + torch.randn(x.size(0), 2).to(device)
+
+        def main():
+            net = Net(){moved}
+            weight = torch.ones(4)
+            for _ in range(3):
+                out = {called}(torch.ones(2, 2){moved})
+                F.binary_cross_entropy(out.view(-1), torch.ones(4).to(device), weight=weight).backward()
+        """
+    found = findings(code, "DEV201")
+    assert any("torch.ones(4)" in f.message for f in found) == reported

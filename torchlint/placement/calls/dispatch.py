@@ -261,10 +261,17 @@ def call_module(run: Interpreter, module: Value, node: cst.Call, arguments: Argu
             result = at_instance(result, module)
             if result.kind is Kind.UNKNOWN and not result.places:
                 return Value(Kind.UNKNOWN, _symbolic(module.places), Certainty.INFERRED, facts=frozenset({"grad"}))
-            return result
+            return of_unmoved(result, module)
         if forward is not None:
             return UNKNOWN
     return module_forward(run, module, node, arguments, env)
+
+
+def of_unmoved(result: Value, module: Value) -> Value:
+    """What a forward gives of a Module that was never moved, and moves a part itself: rather it meets parameters."""
+    if module.on_host and result.kind is Kind.TENSOR and any(p.place.is_named for p in result.places):
+        return result.but(facts=result.facts | {"mixed"})
+    return result
 
 
 def _moved_inputs(module: Value, arguments: Arguments) -> Arguments:

@@ -78,7 +78,7 @@ def method_call(
     note_behind(run, func, receiver, name)
     own = _own_method(receiver, name)
     if own is not None:
-        from torchlint.placement.calls.dispatch import project_call
+        from torchlint.placement.calls.dispatch import of_unmoved, project_call
 
         me = receiver if receiver.kind is Kind.MODULE and receiver.ref is not None else None
         if me is not None and (type(func.value) is cst.Name and func.value.value == run.frame.self_name):
@@ -88,7 +88,10 @@ def method_call(
             return receiver.at(()) if result.kind in (Kind.UNKNOWN, Kind.NONE) else result
         from torchlint.placement.definitions.classes import at_instance
 
-        return at_instance(result, receiver) if receiver.kind is Kind.MODULE else result
+        if receiver.kind is not Kind.MODULE:
+            return result
+        result = at_instance(result, receiver)
+        return of_unmoved(result, receiver) if name == "forward" else result
     if receiver.kind is Kind.GENERATOR and name == "manual_seed":
         return receiver
     if name in ("to", "cuda"):
