@@ -197,11 +197,12 @@ def test_a_save_that_is_a_comment_saves_nothing_from_the_cpu(tmp_path: Path) -> 
 
 def test_a_program_beside_that_saves_from_the_cpu_is_asked_first(tmp_path: Path) -> None:
     read = "import torch\ndef patch(net, path):\n    net.load_state_dict(torch.load(path))\n"
-    for folder, kept in (("a", 'net.to("cpu")'), ("b", "net"), ("c", "net.cuda()"), ("d", "net.eval()")):
+    for folder, kept in (("a", 'net.to("cpu")'), ("b", "net"), ("c", "net.cuda()"), ("d", "net.eval()"), ("e", "net.cpu()")):
         (tmp_path / folder).mkdir()
-        saves = f"import torch\ndef main(net, vocab, path):\n    torch.save({kept}, path)\n    torch.save(vocab, 'v')\n"
+        saves = f"import torch\ndef main(net, vocab, path, loss):\n    {'pass' if folder == 'e' else 'loss.backward()'}\n    torch.save({kept}, path)\n    torch.save(vocab, 'v')\n"
         (tmp_path / folder / "train.py").write_text(saves)
         (tmp_path / folder / "read.py").write_text(read)
     (tmp_path / "setup.py").write_text("")
     assert not findings(read, CODE, path=str(tmp_path / "a" / "read.py"))
-    assert findings(read, CODE, path=str(tmp_path / "b" / "read.py"))
+    assert findings(read, CODE, path=str(tmp_path / "c" / "read.py"))
+    assert findings(read, CODE, path=str(tmp_path / "e" / "read.py"))  # what is saved there need not be what is read

@@ -24,15 +24,19 @@ class Savers:
     def __init__(self, files: Iterable[tuple[str, bytes]]) -> None:
         #: By file: the name of each function that saves, empty for the file's own code, and whether from the CPU.
         self._found: dict[str, list[tuple[str, bool]]] = {}
+        #: The files of those that train.
+        self._training: set[str] = set()
         for file, data in files:
             text = data.decode("utf-8", "replace") if b".save(" in data else ""
             if file.endswith(".py") and _SAVES.search(text) is not None:
                 found = [(getattr(scope, "name", ""), _saves_from_host(text, scope)) for scope in _saving(text)]
                 if found:
                     self._found[file] = found
+                    if ".backward(" in text:
+                        self._training.add(file)
 
     def save_from_host(self, path: str, reader: str) -> bool:
-        """Whether all that saves in a file does so from the CPU; where nothing does, in its folder, or most elsewhere.
+        """Whether all that saves in a file does so from the CPU; where nothing does, what trains beside it, or most.
 
         reader: the function that asks for what it reads; what it saves of that tells nothing.
         """
@@ -40,7 +44,8 @@ class Savers:
         if own:
             return all(own)
         folder = os.path.dirname(os.path.realpath(path))
-        beside = [known for file, of in self._found.items() if os.path.dirname(file) == folder for _, known in of]
+        trainers = [file for file in self._training if os.path.dirname(file) == folder]
+        beside = [known for file in trainers for _, known in self._found[file]]
         if beside and all(beside):
             return True
         found = [known for of_file in self._found.values() for _, known in of_file]
