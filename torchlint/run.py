@@ -108,7 +108,7 @@ class Plan:
 
             try:
                 if os.path.isdir(file):
-                    from torchlint.placement.callers import fingerprint
+                    from torchlint.placement.surroundings.texts import fingerprint
 
                     self._digests[file] = key(fingerprint(file))
                     return self._digests[file]

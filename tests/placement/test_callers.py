@@ -8,7 +8,8 @@ from textwrap import dedent
 import pytest
 
 from torchlint.check import CheckOptions, check_source
-from torchlint.placement.callers import Texts, fingerprint, how_often, root_of
+from torchlint.placement.surroundings.callers import how_often
+from torchlint.placement.surroundings.texts import Texts, fingerprint, root_of
 
 LOSS = """
     import torch

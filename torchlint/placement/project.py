@@ -15,19 +15,10 @@ from pathlib import Path
 import libcst as cst
 
 from torchlint.placement.allowance import Allowance
-from torchlint.placement.callers import (
-    Texts,
-    has_default_device,
-    how_often,
-    is_importable,
-    root_of,
-    sets_default_device,
-    stay_on_host,
-)
-from torchlint.placement.evidence.elsewhere import speaks_elsewhere
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge.apis import api_value
-from torchlint.placement.savers import Savers
+from torchlint.placement.surroundings import Surroundings
+from torchlint.placement.surroundings.texts import MARKERS
 from torchlint.placement.values import Kind, Value
 
 #: Larger files are data or generated; what they define stays unknown.
@@ -35,10 +26,6 @@ LARGEST_MODULE = 400_000
 #: Lines of a definition that is too large to be worth it: the class of a trainer, say, takes longer to read than most
 #: files that use it.
 LARGEST_DEFINITION = 600
-#: How many modules a folder may have that are searched for what they say of devices.
-MOST_BESIDE = 20
-#: How many folders are searched for kernels that a program builds when it starts.
-MOST_FOLDERS = 60
 #: How many re-exports are followed.
 MOST_HOPS = 6
 #: Characters of source kept in memory, and of definitions kept as trees, which take two hundred times as much.
@@ -48,10 +35,7 @@ MOST_PARSED = 900_000
 _PLACEMENT = re.compile(r"torch|\.to\(|\.cuda\(|\.cpu\(|\.item\(|device|[Tt]ensor|\bnn\.|Module|numpy\(|_like\(")
 #: Summaries of imported functions ask for those of functions that they import in turn, this deep.
 MOST_NESTED_MODULES = 2
-_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 _MOST_LEVELS = 8
-#: How many folders are asked for programs where nothing marks a project.
-_LEVELS_OF_PROGRAMS = 3
 
 
 class Project:
@@ -66,19 +50,8 @@ class Project:
         self._kept = self.parsed = 0
         #: Which files each file took something from, directly.
         self._uses: dict[str, set[str]] = {}
-        #: What the modules of a folder hold.
-        self._beside: dict[str, list[bytes]] = {}
-        self._on_host: dict[tuple[str, bool], bool] = {}
-        #: The top folder of each folder's project, the texts of projects, and how often they run a class of a file.
-        self._tops: dict[str, str | None] = {}
-        self._texts: dict[str, Texts] = {}
-        self._often: dict[tuple[str, str], str] = {}
-        #: What saves in each project.
-        self._savers: dict[str, Savers] = {}
-        #: What each project is for.
-        self._elsewhere: dict[str, str] = {}
-        #: By folder: whether its files are of a project that builds CUDA kernels, by the nearest setup.py.
-        self._kernels: dict[str, bool] = {}
+        #: What the other files of the project say of a file.
+        self.surroundings = Surroundings(self._note_use)
         #: How many summaries of imported functions are being computed, one within the other.
         self.nesting = 0
 
@@ -116,140 +89,8 @@ class Project:
             return deeper if deeper is not None else None if value.name.startswith(".") else value
         return value
 
-    def how_often(self, name: str, path: str) -> str:
-        """How often the project runs what a class of the file at `path` computes: see `callers.how_often`."""
-        texts = self._texts_around(path)
-        if texts is None:
-            return ""
-        key = os.path.realpath(path), name
-        if key not in self._often:
-            self._often[key] = how_often(texts, path, name)
-        return self._often[key]
-
-    def never_applies(self, name: str, path: str) -> bool:
-        """Whether no file of the project applies an autograd.Function of this name, or hands it on."""
-        texts = self._texts_around(path)
-        if texts is None or not texts.complete or texts.installed or not texts.holds(path):
-            return False
-        used = re.compile(rb"(?<![\w.])%s(?:[ \t]*[.,)\]}=]|[ \t]*$)" % re.escape(name.encode()), re.MULTILINE)
-        return all(used.search(data) is None for _, data in texts.naming(name))
-
-    def stays_on_host(self, path: str) -> bool:
-        """Whether the file at `path` is part of programs that never speak of a device: see `callers.stay_on_host`."""
-        key = os.path.dirname(os.path.abspath(path)), is_importable(path)
-        texts = self.beside(path)
-        if key not in self._on_host:
-            self._on_host[key] = stay_on_host(texts, path)
-        return self._on_host[key]
-
-    def has_default_device(self, path: str) -> bool:
-        """Whether programs of the project run the code of the file at `path` on a default device that they set."""
-        texts = self._texts_around(path)
-        if texts is not None:
-            return has_default_device(texts, path)
-        folder = os.path.dirname(os.path.abspath(path))
-        for _ in range(_LEVELS_OF_PROGRAMS):  # nothing marks a project: the programs beside it and above
-            held = self.beside(os.path.join(folder, "__init__.py"), path)
-            if any(map(sets_default_device, held)):
-                return True
-            if not held:
-                break
-            folder = os.path.dirname(folder)
-        return False
-
-    def moves_attribute(self, name: str, path: str) -> bool:
-        """Whether another file of the project moves an attribute of some object by this name."""
-        texts = self._texts_around(path)
-        return texts is not None and texts.moves_attribute(name, path)
-
-    def saves_from_host(self, path: str, reader: str) -> bool:
-        """Whether what saves checkpoints brings them to the CPU first: see `Savers.save_from_host`."""
-        texts = self._texts_around(path)
-        if texts is None:
-            return Savers([(os.path.realpath(path), Path(path).read_bytes())]).save_from_host(path, reader)
-        if texts.root not in self._savers:
-            self._savers[texts.root] = Savers(texts.naming("save"))
-        return self._savers[texts.root].save_from_host(path, reader)
-
-    def elsewhere(self, path: str) -> str:
-        """What the project of the file at `path` is for: see `speaks_elsewhere`; empty without one, or if too large."""
-        project = self._texts_around(path)
-        if self._builds_kernels(path, project):
-            return "kernels"
-        texts = project or self._texts_of_package(path)
-        if texts is None or not texts.complete or not texts.holds(path):
-            return ""
-        if texts.root not in self._elsewhere:
-            self._elsewhere[texts.root] = speaks_elsewhere(texts.sources())
-        said = self._elsewhere[texts.root]
-        return "" if project is None and said == "alone" else said  # the programs around a package may choose
-
-    def _builds_kernels(self, path: str, project: Texts | None) -> bool:
-        """Whether the nearest setup.py builds CUDA kernels; in no marked project, what stands in a folder beside."""
-        folder = os.path.dirname(os.path.abspath(path))
-        if folder not in self._kernels:
-            root = project.root if project is not None else self._top_of_package(folder)
-            files: list[str] = []
-            inner = folder
-            while True:
-                if os.path.exists(os.path.join(inner, "setup.py")):
-                    files = [os.path.join(inner, "setup.py")]
-                    break
-                if inner == root or os.path.dirname(inner) == inner:
-                    break
-                inner = os.path.dirname(inner)
-            if project is None and not files:
-                folders = [os.path.join(root, name) for name in _entries(root)[:MOST_FOLDERS] if "." not in name]
-                files = [os.path.join(f, n) for f in folders for n in _entries(f)[:MOST_BESIDE] if n.endswith(".py")]
-            self._kernels[folder] = speaks_elsewhere(map(_start_of, files)) == "kernels"
-        return self._kernels[folder]
-
-    @staticmethod
-    def _top_of_package(folder: str) -> str:
-        while os.path.exists(os.path.join(folder, "__init__.py")):
-            folder = os.path.dirname(folder)
-        return folder
-
-    def _texts_around(self, path: str) -> Texts | None:
-        """The files of the project that a file is part of, which all that is said of it rests on; None without one."""
-        folder = os.path.dirname(os.path.abspath(path))
-        if folder not in self._tops:
-            self._tops[folder] = root_of(path)
-        root = self._tops[folder]
-        if root is None:
-            return None
-        self._uses.setdefault(path, set()).add(root)
-        if root not in self._texts:
-            self._texts[root] = Texts(root)
-        return self._texts[root]
-
-    def _texts_of_package(self, path: str) -> Texts | None:
-        """The files of the outermost package that a file is part of, for one in no marked project."""
-        folder, found = os.path.dirname(os.path.abspath(path)), ""
-        while os.path.exists(os.path.join(folder, "__init__.py")):
-            found, folder = folder, os.path.dirname(folder)
-        if not found:
-            return None
-        self._uses.setdefault(path, set()).add(found)
-        if found not in self._texts:
-            self._texts[found] = Texts(found)
-        return self._texts[found]
-
-    def beside(self, path: str, asking: str = "") -> list[bytes]:
-        """What the modules of a file's folder hold, its own among them; nothing where they are too many.
-
-        asking: the file that rests on it, if another.
-        """
-        folder = os.path.dirname(os.path.abspath(path))
-        self._uses.setdefault(asking or path, set()).add(folder)
-        if folder not in self._beside:
-            files = [os.path.join(folder, name) for name in _entries(folder) if name.endswith(".py")]
-            try:
-                texts = [Path(file).read_bytes() for file in files] if len(files) <= MOST_BESIDE else []
-            except OSError:
-                texts = []
-            self._beside[folder] = texts if sum(map(len, texts)) <= LARGEST_MODULE else []
-        return self._beside[folder]
+    def _note_use(self, path: str, other: str) -> None:
+        self._uses.setdefault(path, set()).add(other)
 
     def _folder_of(self, path: str) -> str:
         folder = self._folders.get(path)
@@ -331,7 +172,7 @@ class Project:
                 source = os.path.join(current, "src")
                 if os.path.isdir(source):
                     roots.append(source)
-                if any(os.path.exists(os.path.join(current, m)) for m in _MARKERS):
+                if any(os.path.exists(os.path.join(current, m)) for m in MARKERS):
                     break
                 parent = os.path.dirname(current)
                 if parent == current:
@@ -501,11 +342,3 @@ def _entries(folder: str) -> list[str]:
         return sorted(os.listdir(folder))
     except OSError:
         return []
-
-
-def _start_of(file: str) -> bytes:
-    try:
-        with open(file, "rb") as opened:
-            return opened.read(LARGEST_MODULE)
-    except OSError:
-        return b""

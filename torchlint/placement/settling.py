@@ -139,12 +139,12 @@ class _Programs:
     @cached_property
     def stay_on_host(self) -> bool:
         """Whether the file is part of programs that never speak of a device."""
-        return self._project is not None and self._project.stays_on_host(self._path)
+        return self._project is not None and self._project.surroundings.stays_on_host(self._path)
 
     @cached_property
     def set_default_device(self) -> bool:
         """Whether programs that run the file's code on an accelerator make that the default device."""
-        return self._project is not None and self._project.has_default_device(self._path)
+        return self._project is not None and self._project.surroundings.has_default_device(self._path)
 
 
 def _is_moved_from_outside(run: Interpreter, mix: Mix) -> bool:
@@ -152,7 +152,7 @@ def _is_moved_from_outside(run: Interpreter, mix: Mix) -> bool:
     accused, host = mix.host
     if accused.value.kind is not Kind.MODULE or type(host.through) is not cst.Attribute or run.project is None:
         return False
-    return run.project.moves_attribute(host.through.attr.value, run.path)
+    return run.project.surroundings.moves_attribute(host.through.attr.value, run.path)
 
 
 def _is_asked(run: Interpreter, mix: Mix) -> bool:
@@ -244,9 +244,9 @@ def _is_rare(run: Interpreter, scene: Scene) -> bool:
     """Whether a forward is of a class that the project never calls, or only now and then."""
     if run.project is None or scene.role not in ("forward", "loss") or not isinstance(scene.owner, Class):
         return False
-    if scene.owner.is_autograd_function and run.project.never_applies(scene.owner.name, run.path):
+    if scene.owner.is_autograd_function and run.project.surroundings.never_applies(scene.owner.name, run.path):
         return True
-    return bool(run.project.how_often(scene.owner.name, run.path))
+    return bool(run.project.surroundings.how_often(scene.owner.name, run.path))
 
 
 def _arriving(run: Interpreter) -> Iterator[tuple[int, Place]]:

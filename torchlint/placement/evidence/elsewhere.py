@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -20,18 +19,6 @@ if TYPE_CHECKING:
 _ASKING = frozenset("is_available device_count current_accelerator".split())
 #: What is called a device by a function that is given one.
 _GIVEN = frozenset("device dev device_type device_name use_cuda use_gpu no_cuda".split())
-#: What a file has in it that chooses between CUDA and other devices, in words.
-_CHOOSING = re.compile(
-    rb"""is_available\(\)\s*(?:and[^\n:]*)?\s(?:else|and)\b|["']cpu["']|no[_-]cuda|use[_-]cuda|--(?:device|cpu)\b"""
-)
-#: What builds CUDA kernels, or says that a file of them is built.
-_BUILDING = re.compile(
-    rb"""\bCUDAExtension\(\s*(?:\w+\s*[=,]|["'][\w.]+["']|\*)|=\s*CUDAExtension\b|\bcuda_sources\s*=|["'][^"'\n]*[\w*]\.cu["']"""
-)
-#: What stands in all of that, which is faster to look for.
-_OF_KERNELS = (b"CUDAExtension", b"cuda_sources", b'.cu"', b".cu'")
-
-
 def mark_names(run: Interpreter) -> None:
     """Tell each name of a device that nothing guards what shows that its code is meant to run elsewhere, too."""
     _forget_overwritten(run)
@@ -40,7 +27,9 @@ def mark_names(run: Interpreter) -> None:
     if not open_:
         return
     shown = "file" if _chooses(named) or _speaks(run) else ""
-    around = run.project.elsewhere(run.path) if run.project is not None and os.path.isfile(run.path) else ""
+    around = ""
+    if run.project is not None and os.path.isfile(run.path):
+        around = run.project.surroundings.elsewhere(run.path)
     if around != "kernels" and _needs_cuda(run):
         around = "kernels"
     lazy = _called_once_started(run)
@@ -59,19 +48,28 @@ def mark_names(run: Interpreter) -> None:
             event.shown = here[id(function)]
 
 
-#: A file that needs CUDA: it calls kernels that a build made, has its Trainer shard on GPUs, or takes what is NVIDIA's.
-_NEEDS = re.compile(
-    r"\bload_ext\(.*\(\s*(?:[\w.]+\.)?Function\s*\)\s*:"
-    r"|\bimport\s+(?:\w+\s*,\s*)*_ext\b.*\(\s*(?:[\w.]+\.)?Function\s*\)\s*:"
-    r"|^\s*(?:import|from)\s+(?:nvidia|nvcomp|cupy|flash_attn)\b",
-    re.DOTALL | re.MULTILINE,
-)
-_SHARDS = re.compile(r"""\baccelerator\s*=\s*["'](?:cuda|gpu)["']""")
+#: Packages that NVIDIA's devices alone run, from their own pages: cupy, nvcomp, flash_attn, and what is in `nvidia`.
+_OF_NVIDIA = frozenset(["nvidia", "nvcomp", "cupy", "flash_attn"])
+#: How extensions that a build made are called where autograd Functions take them from (mmcv's `load_ext`; `_ext`).
+_EXTENSIONS = frozenset(["load_ext", "_ext"])
 
 
 def _needs_cuda(run: Interpreter) -> bool:
-    code = run.module.code
-    return _NEEDS.search(code) is not None or ("FSDP" in code and _SHARDS.search(code) is not None)
+    """Whether a file takes what is NVIDIA's, calls kernels that a build made, or has its Trainer shard on GPUs."""
+    if run.usage.libraries & _OF_NVIDIA:
+        return True
+    loaded = set().union(*(usage.loads.keys() for usage in run.usage.scopes.values()))
+    if not _EXTENSIONS.isdisjoint(loaded | run.usage.mentions | run.globals.keys()):
+        if any(name.rpartition(".")[2] == "Function" for cls in run.classes for name in cls.kind_names):
+            return True
+    return any("FSDP" in name for name in loaded) and any(map(_is_on_gpus, descendants(run.module)))
+
+
+def _is_on_gpus(node: cst.CSTNode) -> bool:
+    """`accelerator="gpu"`, as a Trainer or Fabric gets it."""
+    if type(node) is not cst.Arg or node.keyword is None or node.keyword.value != "accelerator":
+        return False
+    return string(node.value) in ("cuda", "gpu")
 
 
 def _called_once_started(run: Interpreter) -> set[str]:
@@ -165,13 +163,3 @@ def _speaks(run: Interpreter) -> bool:
         return True
     texts = (string(node) for node in descendants(run.module) if type(node) is cst.SimpleString)
     return any(text == "cpu" for text in texts)
-
-
-def speaks_elsewhere(texts: Iterable[bytes]) -> str:
-    """What the files of a project are for: `kernels` of CUDA, machines of `others`, too, or CUDA `alone`."""
-    others = False
-    for text in texts:
-        if any(word in text for word in _OF_KERNELS) and _BUILDING.search(text) is not None:
-            return "kernels"
-        others = others or _CHOOSING.search(text) is not None
-    return "others" if others else "alone"

@@ -192,7 +192,9 @@ def is_saved_from_host(run: Interpreter) -> bool:
     """Whether what saves files in the project brings it to the CPU first, as a rule."""
     function = run.scene.function
     reader = function.name.value if function is not None else ""
-    return run.project is not None and os.path.isfile(run.path) and run.project.saves_from_host(run.path, reader)
+    if run.project is None or not os.path.isfile(run.path):
+        return False
+    return run.project.surroundings.saves_from_host(run.path, reader)
 
 
 #: What speaks of devices, or of what moves models by itself.
@@ -210,7 +212,7 @@ def is_saved_on_host(run: Interpreter) -> bool:
     """Whether a file of the folder saves what it trains, and none of them speaks of a device."""
     if run.project is None or not os.path.isfile(run.path) or not run.path.endswith(".py"):
         return False
-    texts = run.project.beside(run.path)
+    texts = run.project.surroundings.beside(run.path)
     trains = any(_SAVING.search(text) and b".backward(" in text for text in texts)
     return trains and not any(map(_OF_DEVICES.search, texts))
 

@@ -7,187 +7,18 @@ is not understood (the class is inherited from, listed, handed on) says nothing,
 from __future__ import annotations
 
 import ast
-import os
 import re
-from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-#: What marks the top of a project, and of one that others install.
-MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
-_INSTALLED = ("pyproject.toml", "setup.py", "setup.cfg")
-_MOST_LEVELS = 10
-#: Bytes of a project that are worth a search, and of a file.
-_MOST_BYTES = 16_000_000
-_LARGEST_FILE = 400_000
-_SOURCES = (".py",)
-#: Files that may name a class, and are not understood.
-_OTHERS = (".ipynb", ".yaml", ".yml", ".json", ".toml", ".cfg", ".gin", ".sh")
-_FOREIGN = frozenset(["node_modules", "site-packages", "build", "dist", "venv", "env", "__pycache__"])
+from torchlint.placement.surroundings.texts import LARGEST_FILE, SOURCES, Texts, is_test
+
 #: Methods of a Module that compute nothing.
 _KEEPING = frozenset(
     "parameters named_parameters to cuda cpu half float double train eval state_dict load_state_dict requires_grad_"
     " zero_grad apply modules named_modules buffers".split()
 )
-_TEST = re.compile(r"(?:^|/)(?:tests?|testing)/|(?:^|/)(?:test_[^/]*|conftest|[^/]*_test)\.py$")
-
-
-class Texts:
-    """The files of a project that may name one of its classes. One is read once."""
-
-    def __init__(self, root: str) -> None:
-        self.root = root
-        self.installed = any(os.path.exists(os.path.join(root, marker)) for marker in _INSTALLED)
-        self.size = 0
-        #: The files that make an accelerator the default device, and what they hold.
-        self.defaults: dict[str, bytes] = {}
-        self._files: dict[str, bytes] = {}
-        #: Whether there is more of it than is worth reading.
-        self.complete = self._read()
-
-    def _read(self) -> bool:
-        for folder, names, files in os.walk(self.root):
-            names[:] = [n for n in names if not n.startswith(".") and n not in _FOREIGN]
-            for name in files:
-                if not name.endswith((*_SOURCES, *_OTHERS)):
-                    continue
-                file = os.path.join(folder, name)
-                try:
-                    with open(file, "rb") as opened:
-                        data = opened.read(_LARGEST_FILE)
-                except OSError:
-                    return False
-                if _SETS_DEFAULT.search(data) is not None and not _is_test(file, self.root):
-                    self.defaults[os.path.realpath(file)] = data
-                self.size += len(data)
-                if self.size > _MOST_BYTES:
-                    self._files.clear()
-                    return False
-                self._files[os.path.realpath(file)] = data
-        return True
-
-    def naming(self, word: str) -> Iterator[tuple[str, bytes]]:
-        """The files that hold a word, as it stands."""
-        sought = word.encode()
-        whole = re.compile(rb"(?<!\w)" + re.escape(sought) + rb"(?!\w)")
-        for file, data in self._files.items():
-            if sought in data and whole.search(data) is not None:
-                yield file, data
-
-    def sources(self) -> Iterator[bytes]:
-        """What the files of code hold, those of tests left out."""
-        top = os.path.realpath(self.root)
-        for file, data in self._files.items():
-            if file.endswith((*_SOURCES, ".ipynb")) and not _is_test(file, top):
-                yield data
-
-    def moves_attribute(self, name: str, path: str) -> bool:
-        """Whether another file than that of `path` moves an attribute of some other object by this name."""
-        sought = re.compile(rb"(?<!\bself)\." + re.escape(name.encode()) + rb"\.(?:to|cuda)\(")
-        own = os.path.realpath(path)
-        return any(file != own and sought.search(data) is not None for file, data in self._files.items())
-
-    def holds(self, path: str) -> bool:
-        """Whether a file is one of these."""
-        return os.path.realpath(path) in self._files
-
-
-#: A statement that makes an accelerator the default device, unless it only says that it is the CPU.
-_SETS_DEFAULT = re.compile(
-    rb"^[ \t\"]*(?:(?:if|else)\b[^:\n]*:[ \t]*)?(?:\w+\.)*"
-    rb"set_default_(?:device\((?!\s*(?:device\s*=\s*)?(?:\w+\.device\(\s*)?\\?[\"']cpu)|tensor_type\([^)]*cuda)",
-    re.MULTILINE,
-)
-
-
-def _is_test(file: str, root: str) -> bool:
-    return _TEST.search(os.path.relpath(file, root).replace("\\", "/")) is not None
-
-
-def has_default_device(texts: Texts, path: str) -> bool:
-    """Whether a program of the project makes an accelerator the default device: that may be how all of it runs.
-
-    So does what is no program, for the files beside it and those of the package that it imports.
-    """
-    own = os.path.realpath(path)
-    parts = os.path.relpath(own, os.path.realpath(texts.root)).replace("\\", "/").split("/")
-    package = parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0].removesuffix(".py")
-    imports = re.compile(rb"^[ \t]*(?:import|from)[ \t]+" + re.escape(package.encode()) + rb"\b", re.MULTILINE)
-    return any(
-        file != own
-        and (os.path.dirname(file) == os.path.dirname(own) or _runs(file, data) or imports.search(data) is not None)
-        for file, data in texts.defaults.items()
-    )
-
-
-def sets_default_device(source: bytes) -> bool:
-    """Whether a file makes an accelerator the default device."""
-    return _SETS_DEFAULT.search(source) is not None
-
-
-def _runs(file: str, data: bytes) -> bool:
-    """Whether a file is run by itself: it says so, or is part of no package."""
-    alone = not os.path.exists(os.path.join(os.path.dirname(file), "__init__.py"))
-    return alone or _IS_PROGRAM.search(data) is not None
-
-
-#: What speaks of devices, or of what places models and batches by itself.
-_OF_DEVICES = re.compile(
-    rb"cuda|device|\.to\(|gpu|\b(?:mps|xpu|npu|hpu|tpu)\b|accelerat|lightning|\bpl\.|Trainer|[Ff]abric|deepspeed",
-    re.IGNORECASE,
-)
-_IS_PROGRAM = re.compile(rb"^if __name__ ==", re.MULTILINE)
-
-
-def is_importable(path: str) -> bool:
-    """Whether an import can name a file: `01_net.py` and `net-1.py` are run, and never imported."""
-    return os.path.basename(path).partition(".")[0].isidentifier()
-
-
-def stay_on_host(texts: Iterable[bytes], path: str) -> bool:
-    """Whether a folder holds programs that train and all that they are made of, and none of it speaks of a device.
-
-    texts: what its modules hold. A package is used by others, which may. What no import can name runs by itself.
-    """
-    if os.path.exists(os.path.join(os.path.dirname(os.path.abspath(path)), "__init__.py")):
-        return False
-    held = list(texts)
-    programs = any(_IS_PROGRAM.search(text) for text in held) and any(b".backward(" in text for text in held)
-    alone = bool(held) and not is_importable(path)
-    return (programs or alone) and not any(_OF_DEVICES.search(text) for text in held)
-
-
-def root_of(path: str) -> str | None:
-    """The top folder of the project that a file is part of; None where nothing marks one."""
-    folder = os.path.dirname(os.path.abspath(path))
-    found = None
-    for _ in range(_MOST_LEVELS):
-        if any(os.path.exists(os.path.join(folder, marker)) for marker in MARKERS):
-            found = folder
-            if os.path.exists(os.path.join(folder, ".git")):
-                break
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            break
-        folder = parent
-    return found
-
-
-def fingerprint(root: str) -> bytes:
-    """What changes with any file of a project: their names, sizes and times."""
-    found = []
-    for folder, names, files in os.walk(root):
-        names[:] = [n for n in names if not n.startswith(".") and n not in _FOREIGN]
-        for name in files:
-            if name.endswith((*_SOURCES, *_OTHERS)):
-                file = os.path.join(folder, name)
-                try:
-                    status = os.stat(file)
-                except OSError:
-                    continue
-                found.append(f"{file} {status.st_size} {status.st_mtime_ns}")
-    return "\n".join(sorted(found)).encode("utf-8", "surrogateescape")
 
 
 def how_often(texts: Texts, path: str, name: str) -> str:
@@ -223,9 +54,9 @@ def _search(texts: Texts, word: str, kind: type[_Makers]) -> tuple[set[str], lis
     calls: list[bool] = []
     unnamed = False
     for file, data in texts.naming(word):
-        if _is_test(file, texts.root):
+        if is_test(file, texts.root):
             continue
-        if not file.endswith(_SOURCES) or len(data) >= _LARGEST_FILE:
+        if not file.endswith(SOURCES) or len(data) >= LARGEST_FILE:
             return None
         read = _mentions(data)
         if read is None:
