@@ -53,10 +53,7 @@ class LateVisibleDevices(Rule):
     severity = Severity.WARNING
 
     def on_env(self, env: Env) -> Iterator[Report]:
-        if env.name not in _VARIABLES or env.started is None or env.scene.is_test:
-            return
-        text = self.context.module.code
-        if any(word in text for word in _STARTING):
+        if env.name not in _VARIABLES or env.started is None or env.inherited or env.scene.is_test:
             return
         notes = (Note("context", env.started, "this starts CUDA, which reads the variable"),)
         message = "CUDA has started and read this variable; set it before, best before torch is imported"
@@ -64,6 +61,3 @@ class LateVisibleDevices(Rule):
 
 
 _VARIABLES = frozenset(["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"])
-#: What starts processes that read their environment anew.
-_STARTING = ("subprocess", "multiprocessing", "os.system", "Popen", "ray.", "import ray", "spawn", "submitit", "joblib",
-             "ProcessPool")  # fmt: skip

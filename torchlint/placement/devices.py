@@ -24,7 +24,7 @@ from torchlint.placement.values import (
 
 if TYPE_CHECKING:
     from torchlint.placement.definitions.records import Class, Function
-    from torchlint.placement.evidence.usage import Usage
+    from torchlint.placement.evidence.scopes import Usage
     from torchlint.placement.interpreter import Interpreter
 
 #: The fact of a choice that gives the type of a tensor's device: what is put there needs the index, too.

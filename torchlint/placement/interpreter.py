@@ -13,7 +13,8 @@ import libcst as cst
 from torchlint.placement.allowance import Allowance
 from torchlint.placement.events import Backward, DeviceText, Event, Move, Step, Sync, Use
 from torchlint.placement.evidence.offering import offers_functions
-from torchlint.placement.evidence.usage import FileUsage, Usage
+from torchlint.placement.evidence.scopes import Usage
+from torchlint.placement.evidence.usage import FileUsage
 from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import dotted
 from torchlint.placement.timeline import Timeline, on_accelerator

@@ -233,3 +233,11 @@ def entry_of(node: cst.BaseExpression) -> str | None:
     index = node.slice[0].slice
     plain = type(index) is cst.Index and type(index.value) in (cst.Integer, cst.SimpleString, cst.Name)
     return node.value.value if plain else None
+
+
+_COMMENT = re.compile(r"#.*")
+
+
+def without_comments(module: cst.Module) -> str:
+    """A module's text without its comments. To write it out takes about as long as to parse it."""
+    return _COMMENT.sub("", module.code)

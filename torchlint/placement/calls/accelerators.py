@@ -8,6 +8,7 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from torchlint.placement.events import Operand, Split
+from torchlint.placement.syntax import without_comments
 from torchlint.placement.values import Alternative, Certainty, Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 #: What makes another device than the first one the current one, for which `cuda` stands
 #: (https://docs.pytorch.org/docs/stable/notes/cuda.html).
 _SETS_CURRENT = re.compile(r"set_device|cuda\.device\(|device_index\(|set_default_device")
-_COMMENT = re.compile(r"#.*")
 
 #: What moves its inputs by itself, or is placed by its library.
 _PLACES_INPUTS = frozenset(["wrapped", "quantised", "assumed"])
@@ -67,4 +67,4 @@ def _differ(run: Interpreter, one: Place, other: Place) -> bool:
 
 def _current_is_first(run: Interpreter) -> bool:
     """Whether nothing in the file makes another device the current one, where it begins with the first."""
-    return _SETS_CURRENT.search(_COMMENT.sub("", run.module.code)) is None
+    return _SETS_CURRENT.search(without_comments(run.module)) is None

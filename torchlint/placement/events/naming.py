@@ -147,10 +147,11 @@ class IgnoredDevice(Event):
 class Env(Event):
     """An environment variable is set. after_torch: torch was imported before. started: what started CUDA before.
 
-    text: what it is set to, where that is written out.
+    text: what it is set to, where that is written out. inherited: the file starts processes, which read it anew.
     """
 
     name: str
     after_torch: bool
     started: cst.CSTNode | None = None
     text: str | None = None
+    inherited: bool = False

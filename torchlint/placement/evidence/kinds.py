@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement.definitions.records import Class, is_module_base
-from torchlint.placement.evidence.usage import Usage
+from torchlint.placement.evidence.scopes import Usage
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.knowledge.frameworks_bridge import framework_instance
 from torchlint.placement.syntax import dotted, entry_of, string

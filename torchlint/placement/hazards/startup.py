@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from torchlint.placement.values import Value
 
 
+#: Packages, modules and functions that start processes.
+_PROCESSES = frozenset(
+    "subprocess multiprocessing ray submitit joblib mp system Popen spawn ProcessPoolExecutor Process Pool".split()
+)
+
+
 class Start(NamedTuple):
     """What starts CUDA up, and what has to hold for it to run."""
 
@@ -45,8 +51,13 @@ def note_variable(run: Interpreter, node: cst.CSTNode, key: cst.CSTNode, value: 
 def emit_variable(run: Interpreter, node: cst.CSTNode, name: str, value: Value | None = None) -> None:
     """An environment variable is set: before or after torch is imported, and CUDA started up."""
     text = value.name if value is not None and value.kind is Kind.STRING else None
-    event = EnvironmentEvent(node, run.scene, name, run.torch_imported, _started(run), text)
+    event = EnvironmentEvent(node, run.scene, name, run.torch_imported, _started(run), text, _starts_processes(run))
     run.emit(event, name)
+
+
+def _starts_processes(run: Interpreter) -> bool:
+    usage = run.usage
+    return not _PROCESSES.isdisjoint(usage.libraries | usage.mentions | run.globals.keys())
 
 
 def past_visible(run: Interpreter) -> list[DeviceText]:

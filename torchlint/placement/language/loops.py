@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.placement.syntax import assigned_names, dotted, integer, words
 
 if TYPE_CHECKING:
-    from torchlint.placement.evidence.usage import Usage
+    from torchlint.placement.evidence.scopes import Usage
 
 #: What a loop goes through that hands out pairs of other things than the parts of a batch.
 _PAIRS = re.compile(

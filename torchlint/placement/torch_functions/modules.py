@@ -20,7 +20,7 @@ from torchlint.placement.events import (
 from torchlint.placement.hazards.wrappers import BEHIND, first_device, hides, note_parallel
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge import torch_api
-from torchlint.placement.syntax import dotted, words
+from torchlint.placement.syntax import dotted, without_comments, words
 from torchlint.placement.torch_functions.creation import from_mapping
 from torchlint.placement.torch_functions.operations import element_tensor, refused_by_autocast
 from torchlint.placement.torch_functions.registry import api
@@ -145,9 +145,6 @@ _OWN_DEVICE = ("set_device", "CUDA_VISIBLE_DEVICES", "cuda.device(", "set_defaul
 _OWN_INDEX = re.compile(r"""device\(\s*["']cuda["']\s*,|["']cuda:(?:\{|%|["']\s*\+)|\.cuda\([^()]*rank""")
 
 
-_COMMENT = re.compile(r"#.*")
-
-
 def _is_on_first_device(run: Interpreter, module: Value) -> bool:
     """Whether the file sets up a process group, and its processes share the device that a Module was moved to."""
     if not module.places or any(not p.place.is_named or p.place.name != "cuda" for p in module.places):
@@ -163,7 +160,7 @@ def _is_on_first_device(run: Interpreter, module: Value) -> bool:
         "init_process_group" in usage.loads for usage in run.usage.scopes.values()
     ):
         return False  # to write out the module takes its time
-    code = _COMMENT.sub("", run.module.code)
+    code = without_comments(run.module)
     if "init_process_group" not in code or _OWN_INDEX.search(code) is not None:
         return False
     return not any(word in code for word in _OWN_DEVICE)
