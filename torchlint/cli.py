@@ -1,4 +1,4 @@
-"""The command: options and settings in, files checked or fixed, a report out, and an exit code."""
+"""The command: settings in, files checked or fixed, a report out, and an exit code."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from torchlint import __version__
+from torchlint.options import Command, Options, with_options
 from torchlint.terminal import Failure, Progress, say, write, write_bytes, write_file
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from torchlint.files import Source
     from torchlint.findings import Finding
     from torchlint.report import Run
@@ -32,215 +31,20 @@ _STDIN = "-"
 _STDIN_NAME = "<stdin>"
 
 
-class _Option(click.Option):
-    """An option that belongs to a group of the help page."""
-
-    def __init__(self, *args: Any, group: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.group = group
-
-
-class _Command(click.Command):
-    """A command whose help page shows the options in groups."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
-            if record is not None and not isinstance(param, click.Argument):
-                groups.setdefault(getattr(param, "group", _HELP), []).append(record)
-        for group, records in groups.items():
-            with formatter.section(group):
-                formatter.write_dl(records)
-
-
-class _Options(NamedTuple):
-    """The command line, as click has read it."""
-
-    paths: tuple[str, ...]
-    fix: bool
-    unsafe_fixes: bool
-    diff: bool
-    verify: bool
-    verify_python: str | None
-    show_refuted: bool
-    select: tuple[str, ...]
-    extend_select: tuple[str, ...]
-    ignore: tuple[str, ...]
-    confidence: str | None
-    fail_on: str
-    exit_zero: bool
-    output_format: str
-    output_file: str | None
-    statistics: bool
-    color: str
-    quiet: int
-    verbose: int
-    config: tuple[str, ...]
-    isolated: bool
-    exclude: tuple[str, ...]
-    extend_exclude: tuple[str, ...]
-    force_exclude: bool
-    stdin_filename: str | None
-    jobs: int | None
-    no_cache: bool
-    cache_dir: str | None
-    explain: str | None
-    rules: bool
-    show_files: bool
-    show_settings: bool
-    show_placement: str | None
-
-
-def _split(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    """Values given several times, or with commas between them."""
-    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
-
-
-def _complete_rules(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Codes and names of rules, for the shell."""
-    from click.shell_completion import CompletionItem
-
-    from torchlint.explain import summary
-    from torchlint.rule import find_rules
-
-    before, comma, last = incomplete.rpartition(",")
-    words = [(word, rule) for rule in find_rules().values() for word in (rule.code, rule.name)]
-    return [
-        CompletionItem(f"{before}{comma}{word}", help=summary(rule))
-        for word, rule in words
-        if word.lower().startswith(last.lower())
-    ]
-
-
-def _option(group: str, *names: str, **kwargs: Any) -> Callable[[Any], Any]:
-    return click.option(*names, cls=_Option, group=group, **kwargs)
-
-
-def _list_option(group: str, name: str, metavar: str, **kwargs: Any) -> Callable[[Any], Any]:
-    return _option(group, name, multiple=True, callback=_split, metavar=metavar, **kwargs)
-
-
-_FIXES, _VERIFY, _RULES, _OUTPUT = "Fixes", "Verification", "Rules", "Output"
-_FILES, _SETTINGS, _RUN, _HELP = "Files", "Settings", "Run", "Help"
-
-
 @click.command(
-    cls=_Command, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Command, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATHS]...")
-@_option(_FIXES, "--fix", is_flag=True, help="Apply the safe fixes.")
-@_option(_FIXES, "--unsafe-fixes", is_flag=True, help="With --fix or --diff: the unsafe fixes, too.")
-@_option(_FIXES, "--diff", is_flag=True, help="Print what --fix would change, and write nothing.")
-@_option(
-    _VERIFY,
-    "--verify",
-    is_flag=True,
-    help="Run what is flagged under torch, and say whether it happens; with --fix: apply what that proves.",
-)
-@_option(
-    _VERIFY,
-    "--verify-python",
-    metavar="PYTHON",
-    help="The interpreter, with torch, to run it in.  [default: this one, or the project's .venv]",
-)
-@_option(_VERIFY, "--show-refuted", is_flag=True, help="With --verify: show refuted findings, too.")
-@_list_option(
-    _RULES,
-    "--select",
-    "CODES",
-    shell_complete=_complete_rules,
-    help="Only these rules: codes (DEV101), prefixes (DEV1), names (item-in-step), or ALL.",
-)
-@_list_option(_RULES, "--extend-select", "CODES", shell_complete=_complete_rules, help="These rules, too.")
-@_list_option(_RULES, "--ignore", "CODES", shell_complete=_complete_rules, help="Not these rules.")
-@_option(
-    _RULES,
-    "--confidence",
-    type=click.Choice(["certain", "likely", "possible"]),
-    help="How sure a finding must be to be reported.  [default: likely]",
-)
-@_option(
-    _OUTPUT,
-    "--output-format",
-    type=click.Choice(["full", "concise", "json", "html"]),
-    default="full",
-    show_default=True,
-    help="How findings are written; html goes with --show-placement.",
-)
-@_option(_OUTPUT, "--output-file", type=click.Path(dir_okay=False), help="Write the report to a file.")
-@_option(
-    _OUTPUT, "--statistics", is_flag=True, help="Count the findings of each rule instead of showing them."
-)
-@_option(
-    _OUTPUT,
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="Colour; auto: on a terminal, unless NO_COLOR is set, or where FORCE_COLOR is set.",
-)
-@_option(_OUTPUT, "--quiet", "-q", count=True, help="Nothing but findings.")
-@_option(_OUTPUT, "--verbose", "-v", count=True, help="Say what is being done, on standard error.")
-@_option(
-    _OUTPUT,
-    "--fail-on",
-    type=click.Choice(["error", "warning", "info"]),
-    default="warning",
-    show_default=True,
-    help="Exit with 1 from this severity on.",
-)
-@_option(_OUTPUT, "--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
-@_list_option(
-    _FILES, "--exclude", "PATTERNS", help="Leave these out, instead of what is left out by default."
-)
-@_list_option(_FILES, "--extend-exclude", "PATTERNS", help="Leave these out, too; patterns as in .gitignore.")
-@_option(_FILES, "--force-exclude", is_flag=True, help="Leave out excluded files even if they are named.")
-@_option(_FILES, "--stdin-filename", type=click.Path(), metavar="FILE", help="The name of what `-` reads.")
-@_option(_FILES, "--show-files", is_flag=True, help="List the files that would be checked.")
-@_option(
-    _SETTINGS,
-    "--config",
-    multiple=True,
-    metavar="FILE|KEY=VALUE",
-    help="A settings file to use, or one setting, its value in TOML.",
-)
-@_option(_SETTINGS, "--isolated", is_flag=True, help="Read no pyproject.toml or torchlint.toml.")
-@_option(_SETTINGS, "--show-settings", is_flag=True, help="Show the settings that hold for these paths.")
-@_option(
-    _RUN, "--jobs", "-j", type=click.IntRange(min=1), help="How many processes.  [default: as many as pay]"
-)
-@_option(_RUN, "--no-cache", is_flag=True, help="Neither use nor keep results.")
-@_option(
-    _RUN,
-    "--cache-dir",
-    type=click.Path(file_okay=False),
-    help="Where results are kept.  [default: .torchlint_cache beside the settings]",
-)
-@_option(
-    _HELP,
-    "--explain",
-    metavar="CODE",
-    shell_complete=_complete_rules,
-    help="Say what a rule finds, why it matters, and what to write instead.",
-)
-@_option(_HELP, "--rules", is_flag=True, help="List all rules.")
-@_option(
-    _HELP,
-    "--show-placement",
-    metavar="FILE[:LINE]",
-    help="Show a file with where each of its values lives; html makes a page of it.",
-)
+@with_options
 @click.version_option(__version__, prog_name="torchlint", message="%(prog)s %(version)s")
 @click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> None:
+def command(ctx: click.Context, /, **given: Any) -> None:
     """Find PyTorch device-placement bugs: tensors and modules on the wrong device, moves that are lost,
     needless synchronisation, broken mixed precision, hard-wired devices.
 
     PATHS are files and folders, by default the current folder; `-` reads standard input.
     """
     try:
-        code = _dispatch(_Options(**options))
+        code = _dispatch(Options(**given))
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except Exception:
@@ -286,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 # ---- what the options ask for ------------------------------------------------------------------------------
 
 
-def _dispatch(options: _Options) -> int:
+def _dispatch(options: Options) -> int:
     from torchlint.settings import SettingsError
 
     cwd = os.getcwd()
@@ -308,7 +112,7 @@ def _dispatch(options: _Options) -> int:
         raise Failure(str(error)) from error
 
 
-def _check_usage(options: _Options) -> None:
+def _check_usage(options: Options) -> None:
     if _STDIN in options.paths and len(options.paths) > 1:
         raise Failure("`-` stands alone: standard input can't be checked together with other paths")
     if not options.verify and (options.verify_python is not None or options.show_refuted):
@@ -329,7 +133,7 @@ def _check_usage(options: _Options) -> None:
         raise Failure("--diff prints a diff, and goes neither with --output-format json nor --statistics")
 
 
-def _settings(options: _Options, cwd: str) -> Settings:
+def _settings(options: Options, cwd: str) -> Settings:
     from torchlint.settings import load, with_options
 
     paths: Sequence[str] = options.paths
@@ -351,7 +155,7 @@ def _settings(options: _Options, cwd: str) -> Settings:
     return settings
 
 
-def _explain(options: _Options, settings: Settings) -> int:
+def _explain(options: Options, settings: Settings) -> int:
     from torchlint.explain import explain
     from torchlint.run import load_rules
     from torchlint.settings import Catalogue
@@ -384,7 +188,7 @@ def _show_settings(settings: Settings) -> int:
     return CLEAN
 
 
-def _show_placement(options: _Options) -> int:
+def _show_placement(options: Options) -> int:
     from torchlint.show import CannotShow, show_placement
 
     html = options.output_format == "html"
@@ -403,7 +207,7 @@ def _show_placement(options: _Options) -> int:
 # ---- checking ----------------------------------------------------------------------------------------------
 
 
-def _check_paths(options: _Options, settings: Settings, cwd: str) -> int:
+def _check_paths(options: Options, settings: Settings, cwd: str) -> int:
     from torchlint.files import Excludes, MissingPath, find_files
 
     began = time.monotonic()
@@ -440,7 +244,7 @@ def _check_paths(options: _Options, settings: Settings, cwd: str) -> int:
     return _finish(options, outcome, time.monotonic() - began)
 
 
-def _verify(options: _Options, plan: Plan, sources: Sequence[Source], outcome: Outcome) -> Outcome:
+def _verify(options: Options, plan: Plan, sources: Sequence[Source], outcome: Outcome) -> Outcome:
     """The outcome with verdicts; with --fix, what they prove has been fixed."""
     from torchlint.verify.pool import NoInterpreter
     from torchlint.verify.run import verify_outcome
@@ -460,7 +264,7 @@ def _verify(options: _Options, plan: Plan, sources: Sequence[Source], outcome: O
         raise Failure(str(error)) from error
 
 
-def _check_stdin(options: _Options, settings: Settings, cwd: str) -> int:
+def _check_stdin(options: Options, settings: Settings, cwd: str) -> int:
     """Check what standard input holds; with --fix, standard output gets the fixed text."""
     from torchlint.files import Excludes, Source, display_path
     from torchlint.run import Mode, Outcome, Plan, check_bytes
@@ -490,7 +294,7 @@ def _check_stdin(options: _Options, settings: Settings, cwd: str) -> int:
     return _finish(options, outcome, time.monotonic() - began, report_to_stderr=mode is Mode.FIX)
 
 
-def _mode(options: _Options) -> Any:
+def _mode(options: Options) -> Any:
     from torchlint.run import Mode
 
     if options.diff:
@@ -498,7 +302,7 @@ def _mode(options: _Options) -> Any:
     return Mode.FIX if options.fix else Mode.CHECK
 
 
-def _cache_folder(options: _Options, settings: Settings) -> str | None:
+def _cache_folder(options: Options, settings: Settings) -> str | None:
     if options.no_cache:
         return None
     return options.cache_dir or os.path.join(settings.root, ".torchlint_cache")
@@ -507,7 +311,7 @@ def _cache_folder(options: _Options, settings: Settings) -> str | None:
 # ---- the end of a run --------------------------------------------------------------------------------------
 
 
-def _finish(options: _Options, outcome: Outcome, seconds: float, report_to_stderr: bool = False) -> int:
+def _finish(options: Options, outcome: Outcome, seconds: float, report_to_stderr: bool = False) -> int:
     """Write the report and say how to exit."""
     from torchlint.report import Run, count, without_refuted
     from torchlint.run import Mode
@@ -541,7 +345,7 @@ def _finish(options: _Options, outcome: Outcome, seconds: float, report_to_stder
     return _exit_code(options, run)
 
 
-def _exit_code(options: _Options, run: Run) -> int:
+def _exit_code(options: Options, run: Run) -> int:
     errors = [error for result in run.results for error in result.errors]
     if any(error.internal for error in errors):
         return FAILURE
@@ -556,7 +360,7 @@ def _exit_code(options: _Options, run: Run) -> int:
     return FINDINGS if errors or any(f.severity.rank >= least for f in found) else CLEAN
 
 
-def _report(options: _Options, run: Run, stream: IO[str]) -> None:
+def _report(options: Options, run: Run, stream: IO[str]) -> None:
     """Write the findings, and in a sentence what they come to: the format full ends with it."""
     from torchlint.report import closing, render
 
@@ -574,14 +378,14 @@ def _report(options: _Options, run: Run, stream: IO[str]) -> None:
         say(closing(run))
 
 
-def _wants_color(options: _Options, stream: IO[str] | None) -> bool:
+def _wants_color(options: Options, stream: IO[str] | None) -> bool:
     """Whether what goes to a stream, or (None) to a file, is to be coloured."""
     from torchlint.report.paint import wants_color
 
     return wants_color(options.color, stream)
 
 
-def _report_diff(options: _Options, outcome: Outcome, run: Run) -> None:
+def _report_diff(options: Options, outcome: Outcome, run: Run) -> None:
     diff = "".join(checked.diff for checked in outcome.checked)
     if options.output_file is not None:
         write_file(options.output_file, diff)
