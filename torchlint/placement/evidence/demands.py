@@ -21,10 +21,12 @@ _CUDA_LIBRARIES = frozenset(
     " cudf cugraph pylibcugraph pylibcugraphops rmm".split()
 )
 #: Those of them that are CUDA kernels through and through, so that their own files are for CUDA, too.
-_OF_KERNELS = frozenset(
+KERNEL_LIBRARIES = frozenset(
     "cupy pycuda tensorrt torch_tensorrt torch2trt flash_attn apex transformer_engine spconv MinkowskiEngine deep_gemm"
     " nvdiffrast tinycudann".split()
 )
+#: What can't be imported where such kernels were not built or can't run.
+BUILT_FOR_CUDA = KERNEL_LIBRARIES | {"triton", "amp_C", "causal_conv1d_cuda", "selective_scan_cuda"}
 _EXTENSIONS = ("torch.utils.cpp_extension", "numba.cuda")
 #: How the names of what is for CUDA alone begin in other libraries: cuGraph's layers of DGL and PyTorch Geometric, ….
 _CUDA_CLASSES = ("CUDAAccelerator", "CuGraph")
@@ -51,7 +53,7 @@ def flags_of_import(body: cst.BaseSuite) -> Iterator[str]:
     """The names that are set to True where a library of CUDA kernels could be imported."""
     names = [n.name for n in descendants(body) if type(n) is cst.ImportAlias]
     modules = [n.module for n in descendants(body) if type(n) is cst.ImportFrom and n.module is not None]
-    if not any((dotted(n) or "").partition(".")[0] in _OF_KERNELS for n in (*names, *modules)):
+    if not any((dotted(n) or "").partition(".")[0] in KERNEL_LIBRARIES for n in (*names, *modules)):
         return
     for node in descendants(body):
         if type(node) is cst.Assign and dotted(node.value) == "True":
@@ -62,7 +64,7 @@ def note_home(run: Interpreter) -> None:
     """A file of a package of CUDA kernels needs CUDA as much as the files that import the package."""
     folders = os.path.dirname(run.path).replace("\\", "/").split("/")
     for depth, folder in enumerate(folders, 1):
-        if folder in _OF_KERNELS and os.path.isfile("/".join([*folders[:depth], "__init__.py"])):
+        if folder in KERNEL_LIBRARIES and os.path.isfile("/".join([*folders[:depth], "__init__.py"])):
             run.emit(Demand(run.module, run.scene, "import"))
             return
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement.events import DeviceName
+from torchlint.placement.evidence.demands import BUILT_FOR_CUDA
 from torchlint.placement.syntax import descendants, dotted, string
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ def mark_names(run: Interpreter) -> None:
     around = ""
     if run.project is not None and os.path.isfile(run.path):
         around = run.project.surroundings.elsewhere(run.path)
+        if around != "kernels" and run.project.surroundings.needs(run.path, BUILT_FOR_CUDA):
+            around = "kernels"
     if around != "kernels" and _needs_cuda(run):
         around = "kernels"
     lazy = _called_once_started(run)

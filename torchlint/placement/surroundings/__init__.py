@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from torchlint.placement.surroundings.callers import how_often
+from torchlint.placement.surroundings.imports import Imports
 from torchlint.placement.surroundings.programs import (
     has_default_device,
     is_importable,
@@ -45,6 +46,8 @@ class Surroundings:
         self._savers: dict[str, Savers] = {}
         #: What each project is for.
         self._elsewhere: dict[str, str] = {}
+        #: By libraries: who can't be imported without them.
+        self._imports: dict[frozenset[str], Imports] = {}
         #: By folder: whether its files are of a project that builds CUDA kernels, by the nearest setup.py.
         self._kernels: dict[str, bool] = {}
 
@@ -102,6 +105,12 @@ class Surroundings:
         if texts.root not in self._savers:
             self._savers[texts.root] = Savers(texts.naming("save"))
         return self._savers[texts.root].save_from_host(path, reader)
+
+    def needs(self, path: str, libraries: frozenset[str]) -> bool:
+        """Whether the file at `path`, or what it imports of its project, can't be imported without some libraries."""
+        if libraries not in self._imports:
+            self._imports[libraries] = Imports(libraries, self._note)
+        return self._imports[libraries].need(path)
 
     def elsewhere(self, path: str) -> str:
         """What the project of the file at `path` is for: see `speaks_elsewhere`; empty without one, or if too large."""
