@@ -74,6 +74,8 @@ class NumpyOfDeviceTensor(Rule):
         given = away.place.where is Where.OF_CALLER and "of grad" not in value.facts and not event.confirmed
         if given or "assumed" in value.facts:
             sure = Confidence.POSSIBLE
+        elif event.scene.host_only and away.place.where in (Where.OF_MODULE, Where.OF_CALLER):
+            sure = Confidence.POSSIBLE  # nothing around it moves a model or a batch
         elif "mixed" in value.facts:
             sure = Confidence.POSSIBLE  # what made it raises already, and how that is mended decides where it is
         elif away.place.where in (Where.OF_MODULE, Where.OF_CALLER):

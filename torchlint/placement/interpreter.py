@@ -120,8 +120,8 @@ class Frame:
     """One function (or the module) while it is interpreted."""
 
     __slots__ = (
-        "assured", "began", "exits", "function", "global_names", "outer", "parameters", "returns", "self_name", "sent",
-        "settled", "statement", "trained", "unknown_devices", "usage", "versions", "yields",
+        "assured", "began", "exits", "function", "global_names", "outer", "parameters", "replaced", "returns",
+        "self_name", "sent", "settled", "statement", "trained", "unknown_devices", "usage", "versions", "yields",
     )  # fmt: skip
 
     def __init__(self, function: Function | None, outer: tuple[Env, ...], usage: Usage) -> None:
@@ -134,6 +134,8 @@ class Frame:
         self.self_name = ""
         #: The parameters as they come in.
         self.parameters: Env = {}
+        #: What was last put into a place of a container, by the place.
+        self.replaced: dict[cst.Subscript, Value] = {}
         self.returns: list[tuple[cst.CSTNode, Value]] = []
         self.yields: Value | None = None
         #: Where tensors of each parameter were sent, so that what came with them is known to be elsewhere.

@@ -72,7 +72,7 @@ def settle(run: Interpreter) -> Iterator[Event]:
     for event in run.events.values():
         if isinstance(event, Sync) and event.value is not None and _is_to_arrive(event, arriving):
             event.value = event.value.but(certainty=Certainty.GUESSED)
-        if isinstance(event, Mix | Return) and not event.scene.host_only and programs.stay_on_host:
+        if isinstance(event, Mix | Return | HostOnly) and not event.scene.host_only and programs.stay_on_host:
             event.scene = event.scene._replace(host_only=True)
         if isinstance(event, Leftover) and event.batch and event.other[1].place not in sent:
             continue

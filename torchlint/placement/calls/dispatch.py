@@ -254,11 +254,13 @@ def call_module(run: Interpreter, module: Value, node: cst.Call, arguments: Argu
         if "wrapped" in module.facts:
             arguments = _moved_inputs(module, arguments)
         if forward is not None and forward.state != "running":
-            from torchlint.placement.definitions.classes import at_instance
+            from torchlint.placement.definitions.classes import at_instance, given_to_others
 
             me = module if module.places and not _self_placed(module) else None
             result = call_function(run, forward, node, arguments, me)
             result = at_instance(result, module)
+            if dotted(node.func) != run.frame.self_name:
+                result = given_to_others(result, cls)
             if result.kind is Kind.UNKNOWN and not result.places:
                 return Value(Kind.UNKNOWN, _symbolic(module.places), Certainty.INFERRED, facts=frozenset({"grad"}))
             return of_unmoved(result, module)

@@ -431,6 +431,8 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
     if run.frame.function is not None:
         run.frame.function.writes = True
         run.frame.function.changes |= "made" not in base.facts
+    if run.scene.loops:
+        run.frame.replaced[target] = value
     if name is None or base.kind not in (Kind.MAPPING, Kind.SEQUENCE, Kind.UNKNOWN):
         return
     index = indices[0].value if len(indices) == 1 else UNKNOWN

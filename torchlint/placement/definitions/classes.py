@@ -300,11 +300,27 @@ def instance_attribute(run: Interpreter, base: Value, name: str, node: cst.Attri
 def _without_names(value: Value, names: set[str], depth: int = 0) -> Value:
     """A value as others see it: on which device a parameter of the constructor was, they don't know."""
     kept = tuple(p for p in value.places if not (p.place.is_named and p.place.name in names))
+    if len(kept) < len(value.places):
+        kept = tuple(p for p in kept if not p.place.is_host)  # it was but one of several places
     if depth < 2 and value.element is not None:
         value = value.but(element=_without_names(value.element, names, depth + 1))
     if depth < 2 and value.items is not None:
         value = value.but(items=tuple(_without_names(i, names, depth + 1) for i in value.items))
     return value if len(kept) == len(value.places) else value.at(kept)
+
+
+def given_to_others(value: Value, cls: Class) -> Value:
+    """What a method gives to those who built the object: where that is, the constructor's default is no witness for.
+
+    With `device=torch.device("cpu")` it is on the CPU, unless a caller passes another one.
+    """
+    names = set()
+    for known in cls.lineage():
+        init = known.methods.get("__init__")
+        for name, default in init.defaults.items() if init is not None else ():
+            if default.on_host if default.kind is Kind.DEVICE else default.name == "cpu":
+                names.add(name)
+    return _without_names(value, names) if names else value
 
 
 def _attribute(run: Interpreter, base: Value, name: str, node: cst.Attribute) -> Value | None:
@@ -558,7 +574,7 @@ def _places_itself(cls: Class) -> bool:
 
 
 __all__ = [
-    "analyse", "assign_attribute", "assign_foreign_attribute", "class_attribute", "define_class", "instance_attribute",
-    "instance_of", "instantiate", "register", "save_for_backward",
+    "analyse", "assign_attribute", "assign_foreign_attribute", "class_attribute", "define_class", "given_to_others",
+    "instance_attribute", "instance_of", "instantiate", "register", "save_for_backward",
     "saved_by_forward", "start_analysis",
 ]  # fmt: skip

@@ -25,7 +25,7 @@ from torchlint.placement.language.branches import condition_of
 from torchlint.placement.language.conditions import narrow
 from torchlint.placement.language.displays import DEVICE_FAMILIES
 from torchlint.placement.language.guards import frequency_tests, tests_of
-from torchlint.placement.syntax import dotted, words
+from torchlint.placement.syntax import dotted, integer, words
 from torchlint.placement.timeline import read_pending, time_between
 from torchlint.placement.values import (
     ARRAY,
@@ -275,6 +275,9 @@ def _comparison_tests(
         for text in (value, *(value.items or ())):
             if text.kind is Kind.STRING and text.name and _names_device(text.name):
                 tests.add("accelerator")
+    of_index = _asked_of_index(node)
+    if of_index:
+        return frozenset(tests - {"accelerator"} | {of_index})
     denied = any(o in (cst.NotEqual, cst.IsNot, cst.NotIn) for o in operators)
     if denied and len(values) == 2 and are_never_equal(*values):
         tests.discard("accelerator")  # it holds everywhere, and so asks for nothing
@@ -282,6 +285,24 @@ def _comparison_tests(
         tests.discard("accelerator")
         tests.add("no-accelerator")
     return frozenset(tests)
+
+
+#: What says of the index of a device that there is one: the CPU's is -1 (`Tensor.get_device`).
+_HAS_INDEX = {(cst.GreaterThan, -1), (cst.GreaterThanEqual, 0), (cst.NotEqual, -1)}
+_HAS_NONE = {(cst.LessThan, 0), (cst.LessThanEqual, -1), (cst.Equal, -1)}
+
+
+def _asked_of_index(node: cst.Comparison) -> str:
+    """What `device > -1`, `x.get_device() < 0` and their like ask for."""
+    asked = dotted(node.left.func) if type(node.left) is cst.Call else dotted(node.left)
+    last = (asked or "").rpartition(".")[2].lower()
+    if len(node.comparisons) != 1 or not (last in _INDICES or last.endswith("device")):
+        return ""
+    key = type(node.comparisons[0].operator), integer(node.comparisons[0].comparator)
+    return "accelerator" if key in _HAS_INDEX else "no-accelerator" if key in _HAS_NONE else ""
+
+
+_INDICES = frozenset(["device_id", "device_index", "cuda", "gpu", "gpu_id", "get_device", "dev"])
 
 
 def _names_device(text: str) -> bool:

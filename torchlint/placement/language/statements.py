@@ -54,7 +54,7 @@ from torchlint.placement.language.branches import (
 from torchlint.placement.language.conditions import narrow, truth_test
 from torchlint.placement.language.decisions import note_decision
 from torchlint.placement.language.guards import branch_tests, ends_update, has_it_already, tests_of
-from torchlint.placement.language.keys import round_of
+from torchlint.placement.language.keys import goes_over_some, replace_all, round_of
 from torchlint.placement.language.rounds import Carried, carried
 from torchlint.placement.scene import Scene
 from torchlint.placement.syntax import descendants, dotted, mentions, words
@@ -222,6 +222,10 @@ def _next_round(run: Interpreter, before: Env, env: Env) -> Env:
     for left in run.frame.exits[-1]:
         after = join_env(after, left)
     run.frame.exits[-1].clear()
+    return _without_old_tests(before, after)
+
+
+def _without_old_tests(before: Env, after: Env) -> Env:
     changed = {name for name, value in after.items() if value is not before.get(name)}
     for name in changed:
         places = after[name].places
@@ -256,15 +260,21 @@ def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
     )
     run.frame.exits.append([])
     mark_loop_variable(run, node)
+    entered_always = goes_over_some(run, node.iter)
     for round_ in range(1, LOOP_PASSES + 1):
         before, sent = dict(env), _sent(run)
         element = round_of(run, node.iter, node.target, iterable, node.body)
         bind(run, node.target, _number_of(node.iter, element), env, None)
-        run.suite(node.body, env)
+        ended = run.suite(node.body, env)
+        last = dict(env) if entered_always and not ended and not run.frame.exits[-1] else None
         replace_env(env, _next_round(run, before, env))
         if round_ == LOOP_PASSES or (sent == _sent(run) and not _carried(run, node).learns(before, env)):
             break
+    if last is not None:
+        replace_env(env, _without_old_tests(before, last))
     run.frame.exits.pop()
+    if run.frame.replaced:
+        replace_all(run, node, env)
     run.scene = scene
     run.frame.trained |= hot
     if hot or "range(" not in words(node.iter):
@@ -473,6 +483,8 @@ def return_(run: Interpreter, node: cst.Return, env: Env) -> Outcome | None:
             run.emit(Return(node, run.scene, value, earlier))
         for test in run.scene.conditions:
             value = returned_under(value, *test)
+        if run.scene.only_host and value.on_host:
+            value = value.at(())  # here nothing is elsewhere
         run.frame.returns.append((node, value))
     return ENDED
 

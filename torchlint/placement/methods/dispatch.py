@@ -86,8 +86,10 @@ def method_call(
         result = project_call(run, own, node, arguments, env, me)
         if name in PLACING and receiver.kind in (Kind.MODULE, Kind.OBJECT):
             return receiver.at(()) if result.kind in (Kind.UNKNOWN, Kind.NONE) else result
-        from torchlint.placement.definitions.classes import at_instance
+        from torchlint.placement.definitions.classes import at_instance, given_to_others
 
+        if isinstance(receiver.ref, Class) and dotted(func.value) != run.frame.self_name:
+            result = given_to_others(result, receiver.ref)
         if receiver.kind is not Kind.MODULE:
             return result
         result = at_instance(result, receiver)

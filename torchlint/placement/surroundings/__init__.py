@@ -15,6 +15,7 @@ from torchlint.placement.surroundings.programs import (
     sets_default_device,
     speaks_elsewhere,
     stay_on_host,
+    train_on_host,
 )
 from torchlint.placement.surroundings.savers import Savers
 from torchlint.placement.surroundings.texts import LARGEST_FILE, Texts, root_of
@@ -74,8 +75,13 @@ class Surroundings:
         key = os.path.dirname(os.path.abspath(path)), is_importable(path)
         texts = self.beside(path)
         if key not in self._on_host:
-            self._on_host[key] = stay_on_host(texts, path)
+            self._on_host[key] = stay_on_host(texts, path) or self._never_speaks_of_devices(path)
         return self._on_host[key]
+
+    def _never_speaks_of_devices(self, path: str) -> bool:
+        """Whether a project trains models, and none of its files speaks of a device."""
+        texts = self._texts_around(path)
+        return texts is not None and texts.complete and texts.holds(path) and train_on_host(texts.sources())
 
     def has_default_device(self, path: str) -> bool:
         """Whether programs of the project run the code of the file at `path` on a default device that they set."""

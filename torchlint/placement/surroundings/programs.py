@@ -73,6 +73,16 @@ def stay_on_host(texts: Iterable[bytes], path: str) -> bool:
     return (programs or alone) and not any(_OF_DEVICES.search(text) for text in held)
 
 
+def train_on_host(texts: Iterable[bytes]) -> bool:
+    """Whether a project's files train models, and none of them speaks of a device."""
+    trains = False
+    for text in texts:
+        if _OF_DEVICES.search(text) is not None:
+            return False
+        trains = trains or b".backward(" in text
+    return trains
+
+
 def speaks_elsewhere(texts: Iterable[bytes]) -> str:
     """What the files of a project are for: `kernels` of CUDA, machines of `others`, too, or CUDA `alone`."""
     others = False
