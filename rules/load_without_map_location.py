@@ -217,7 +217,7 @@ _STATE = frozenset(
 _BESIDE_STATE = frozenset("metadata meta vocab tokenizer stats statistics".split())
 #: Words for what holds numbers alone, and for what the program has in memory, which it may have written itself.
 _OTHERWISE = frozenset("group groups bytes buffer buf stream serialized".split())
-#: What fails where there is no CUDA, and tells or takes the device of the process.
-_CURRENT = frozenset(["torch.cuda.current_device", "torch.cuda.set_device"])
+#: What fails where there is no CUDA, and tells, takes or waits for the device of the process.
+_CURRENT = frozenset(["torch.cuda.current_device", "torch.cuda.set_device", "torch.cuda.synchronize"])
 #: Names of a device that put something there.
 _USING = frozenset(["literal", "cuda()"])

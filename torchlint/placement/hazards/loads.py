@@ -188,13 +188,28 @@ def is_downloaded(run: Interpreter, texts: frozenset[str]) -> bool:
     return any("://" in address and address.rpartition("/")[2] in names for address in addresses)
 
 
-def is_saved_from_host(run: Interpreter) -> bool:
+def is_given_from_table(run: Interpreter, path: cst.CSTNode) -> bool:
+    """Whether a function of the file gets an address that it reads out of a table, from a call in the file."""
+    function = run.frame.function
+    if function is None or type(path) is not cst.Name or path.value not in run.frame.parameters:
+        return False
+    places = [i for i, p in enumerate(function.node.params.params) if p.name.value == path.value]
+    for call in descendants(run.module):
+        if type(call) is cst.Call and type(call.func) is cst.Name and call.func.value == function.name:
+            given = [a for a in call.args if a.keyword is not None and a.keyword.value == path.value]
+            given += [call.args[i] for i in places if i < len(call.args) and call.args[i].keyword is None]
+            if any(type(arg.value) is cst.Subscript for arg in given):
+                return True
+    return False
+
+
+def is_saved_from_host(run: Interpreter, what: str) -> bool:
     """Whether what saves files in the project brings it to the CPU first, as a rule."""
     function = run.scene.function
     reader = function.name.value if function is not None else ""
     if run.project is None or not os.path.isfile(run.path):
         return False
-    return run.project.surroundings.saves_from_host(run.path, reader)
+    return run.project.surroundings.saves_from_host(run.path, reader, f"{what} {reader}")
 
 
 #: What speaks of devices, or of what moves models by itself.

@@ -103,14 +103,14 @@ class Surroundings:
         texts = self._texts_around(path)
         return texts is not None and texts.moves_attribute(name, path)
 
-    def saves_from_host(self, path: str, reader: str) -> bool:
+    def saves_from_host(self, path: str, reader: str, what: str = "") -> bool:
         """Whether what saves checkpoints brings them to the CPU first: see `Savers.save_from_host`."""
         texts = self._texts_around(path)
         if texts is None:
-            return Savers([(os.path.realpath(path), Path(path).read_bytes())]).save_from_host(path, reader)
+            return Savers([(os.path.realpath(path), Path(path).read_bytes())]).save_from_host(path, reader, what)
         if texts.root not in self._savers:
             self._savers[texts.root] = Savers(texts.naming("save"))
-        return self._savers[texts.root].save_from_host(path, reader)
+        return self._savers[texts.root].save_from_host(path, reader, what)
 
     def needs(self, path: str, libraries: frozenset[str]) -> bool:
         """Whether the file at `path`, or what it imports of its project, can't be imported without some libraries."""

@@ -3,53 +3,107 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 #: What torch is called; `th` by custom.
 _OF_TORCH = ("torch", "th")
 _SAVES = re.compile(rf"\b(?:{'|'.join(_OF_TORCH)})\.save\(")
 #: What is on the CPU: a move there, or a load that is mapped there.
 _ON_HOST = re.compile(r"""\.cpu\(\)|(?:\.to\(|map_location=|\bload\([^()]*,)\s*(?:torch\.device\()?["']cpu["']""")
+#: Words for the state of a network, and for what else a run keeps.
+_NETWORK = re.compile(
+    r"model|net(?:s|_|\b|work)|weight|encoder|decoder|critic|actor|policy|backbone|\bema|module",
+    re.IGNORECASE,
+)
+_RUN = re.compile(r"optim|sched|resum|training", re.IGNORECASE)
+_LOADS = re.compile(rf"\b(?:{'|'.join(_OF_TORCH)})\.load\(")
 _TABLE = re.compile(r"(?:vocab|vocabulary|dictionary|tokenizer)$")
 _OFFLOADS = re.compile(r"offload_to_cpu\s*=\s*True|cpu_offload\s*=\s*True")
 #: How many assignments what is saved is followed through.
 _MOST_HOPS = 4
+#: Within how many of them what is saved is called after what it is.
+_FEW_HOPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Saver:
+    """A function that saves, its name empty for the file's own code.
+
+    from_host: it brings all of it to the CPU first. of_network: among it is the state of a network. rewrites: it makes
+    that of what it reads itself, and trains nothing.
+    """
+
+    name: str
+    from_host: bool
+    of_network: bool
+    rewrites: bool
 
 
 class Savers:
     """The functions of a project that save, and whether what each saves was brought to the CPU first."""
 
     def __init__(self, files: Iterable[tuple[str, bytes]]) -> None:
-        #: By file: the name of each function that saves, empty for the file's own code, and whether from the CPU.
-        self._found: dict[str, list[tuple[str, bool]]] = {}
+        #: By file.
+        self._found: dict[str, list[_Saver]] = {}
         #: The files of those that train.
         self._training: set[str] = set()
         for file, data in files:
             text = data.decode("utf-8", "replace") if b".save(" in data else ""
             if file.endswith(".py") and _SAVES.search(text) is not None:
-                found = [(getattr(scope, "name", ""), _saves_from_host(text, scope)) for scope in _saving(text)]
+                trains = ".backward(" in text
+                found = [_saver(text, scope, trains) for scope in _saving(text)]
                 if found:
                     self._found[file] = found
-                    if ".backward(" in text:
+                    if trains:
                         self._training.add(file)
 
-    def save_from_host(self, path: str, reader: str) -> bool:
+    def save_from_host(self, path: str, reader: str, what: str = "") -> bool:
         """Whether all that saves in a file does so from the CPU; where nothing does, what trains beside it, or most.
 
-        reader: the function that asks for what it reads; what it saves of that tells nothing.
+        reader: the function that asks for what it reads; what it saves of that tells nothing. what: the path that it
+        reads, in words; unless they tell of the state of a run, only what saves a network can have written it.
         """
-        own = [known for name, known in self._found.get(os.path.realpath(path), ()) if name != reader]
-        if own:
-            return all(own)
+        own = self._found.get(os.path.realpath(path), [])
+        others = _that_wrote([saver for saver in own if saver.name != reader], what)
+        if others:
+            return all(saver.from_host for saver in others)
         folder = os.path.dirname(os.path.realpath(path))
         trainers = [file for file in self._training if os.path.dirname(file) == folder]
-        beside = [known for file in trainers for _, known in self._found[file]]
-        if beside and all(beside):
+        beside = _that_wrote([saver for file in trainers for saver in self._found[file]], what)
+        if beside and all(saver.from_host for saver in beside):
             return True
-        found = [known for of_file in self._found.values() for _, known in of_file]
-        return bool(found) and sum(found) * 2 > len(found)
+        if any(saver.rewrites for saver in own if saver.name == reader):
+            return False  # what converts files gets them from anywhere
+        found = _that_wrote([saver for of_file in self._found.values() for saver in of_file], what)
+        return bool(found) and sum(saver.from_host for saver in found) * 2 > len(found)
+
+
+def _that_wrote(savers: list[_Saver], what: str) -> list[_Saver]:
+    """Those of some savers that may have written a file first, as far as that can be told."""
+    first = [saver for saver in savers if not saver.rewrites] or savers
+    return first if _RUN.search(what) else [saver for saver in first if saver.of_network] or first
+
+
+def _saver(text: str, scope: ast.AST, trains: bool) -> _Saver:
+    name = getattr(scope, "name", "")
+    source = ast.get_source_segment(text, scope) or text
+    rewrites = not trains and _LOADS.search(source) is not None and _RUN.search(source) is None
+    making = list(_making(scope))
+    saves_network = any(_is_of_network(value, making) for value in _saved(scope))
+    return _Saver(name, _saves_from_host(text, scope), saves_network, rewrites)
+
+
+def _is_of_network(saved: ast.expr, making: list[tuple[set[str], ast.expr]]) -> bool:
+    """Whether what is saved is called after a network, or is a state that is not called after what else a run keeps."""
+    if isinstance(saved, ast.Starred):
+        return True  # anything
+    near = itertools.islice(_made_of(saved, making), _FEW_HOPS)
+    told = " ".join(ast.unparse(part) for parts in near for part in parts)
+    return _NETWORK.search(told) is not None or ("state_dict(" in told and _RUN.search(told) is None)
 
 
 def _saving(text: str) -> Iterator[ast.AST]:
@@ -90,14 +144,17 @@ def _saves_from_host(text: str, scope: ast.AST) -> bool:
 
 
 def _is_on_host(saved: ast.expr, making: list[tuple[set[str], ast.expr]]) -> bool:
+    return any(_ON_HOST.search(ast.unparse(part)) for parts in _made_of(saved, making) for part in parts)
+
+
+def _made_of(saved: ast.expr, making: list[tuple[set[str], ast.expr]]) -> Iterator[list[ast.expr]]:
+    """What is saved, what that is made of, and so on."""
     parts: list[ast.expr] = [saved]
     names = _names(saved)
     for _ in range(_MOST_HOPS):
-        if any(_ON_HOST.search(ast.unparse(part)) for part in parts):
-            return True
+        yield parts
         parts = [value for targets, value in making if targets & names]
         names = names.union(*map(_names, parts))
-    return False
 
 
 def _making(scope: ast.AST) -> Iterator[tuple[set[str], ast.expr]]:

@@ -23,6 +23,7 @@ from torchlint.placement.hazards.generators import note_sampling
 from torchlint.placement.hazards.loads import (
     is_count_of_run,
     is_downloaded,
+    is_given_from_table,
     is_published,
     is_saved_from_host,
     is_saved_on_host,
@@ -67,7 +68,8 @@ def _load(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env
     event.trained = run.frame.trained
     if not known and path is not None:
         event.published = is_published(run, path.node) or is_downloaded(run, texts)
-        event.of_host = name == "torch.load" and (is_saved_on_host(run) or is_saved_from_host(run))
+        event.published |= name not in _OF_FILES and is_given_from_table(run, path.node)
+        event.of_host = name == "torch.load" and (is_saved_on_host(run) or is_saved_from_host(run, what))
     run.emit(event)
     if mapped is not None:
         name_device(run, mapped.node, mapped.value, "literal", name)
