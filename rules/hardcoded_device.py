@@ -8,9 +8,12 @@ import libcst as cst
 
 from torchlint.findings import Confidence, Safety, Severity
 from torchlint.placement.events import Backward, DeviceName
-from torchlint.placement.values import Certainty
+from torchlint.placement.values import Certainty, Place, Where
 from torchlint.portability import CHOICE, DeviceNames, hangs_on_unassigned
-from torchlint.rule import NodeEdit, NodeFix, Probe, Report
+from torchlint.rule import NodeEdit, NodeFix, Probe, Report, RuleContext
+
+#: Code of a function (None: the file's own) that runs under the same conditions.
+_Branch = tuple[cst.FunctionDef | None, frozenset[tuple[str, bool]]]
 
 
 class HardcodedDevice(DeviceNames):
@@ -74,6 +77,7 @@ class HardcodedDevice(DeviceNames):
 
     def finish(self) -> Iterator[Report]:
         found = list(self.unexcused())
+        self._together = _moved_together(found)
         using = {named.scene.function for named in found if named.what != "compared"}
         for named in found:
             if named.scene.function is not None and named.scene.function in self._driving:
@@ -88,8 +92,13 @@ class HardcodedDevice(DeviceNames):
                 cause=self.context.module,
             )
 
+    def __init__(self, context: RuleContext) -> None:
+        super().__init__(context)
+        #: Where a test of one tensor moves what is with it and what is not: all of that is together afterwards.
+        self._together: set[_Branch] = set()
+
     def on_backward(self, backward: Backward) -> None:
-        self._is_program = True
+        self._is_program, self._only_reads_itself = True, False
 
     def _message(self, named: DeviceName) -> str:
         if named.api == "get_device":
@@ -131,8 +140,10 @@ class HardcodedDevice(DeviceNames):
     def _is_meant_elsewhere(self, named: DeviceName) -> bool:
         """Whether something shows that the code is to run on other devices than the one that it names."""
         if named.what == "beside":
+            if _branch_of(named) in self._together or (named.api == "get_device" and named.around == "kernels"):
+                return False
             # A program that only ever uses the current device has no other one.
-            return not self._is_program or named.api in ("get_device", "available")
+            return not self._is_program or self._only_reads_itself or named.api in ("get_device", "available")
         if named.around == "kernels":
             return False
         return bool(named.shown or named.at_hand) or named.around != "alone"
@@ -160,6 +171,21 @@ class HardcodedDevice(DeviceNames):
         if len(edits) == 1 and type(node) is cst.Call and named.api != "get_device":
             return None
         return NodeFix(f"use `{device}`", Safety.UNSAFE, edits) if edits else None
+
+
+def _moved_together(found: list[DeviceName]) -> set[_Branch]:
+    """The branches that move a tensor which is with the one that is asked, and one that is not."""
+    with_it: dict[_Branch, set[bool]] = {}
+    for named in found:
+        if named.what == "beside" and named.receiver is not None and "is_cuda" in str(named.scene.conditions):
+            asked = Place(Where.OF_CALLER, named.at_hand.removesuffix(".device"))
+            known = any(alternative.place == asked for alternative in named.receiver.places)
+            with_it.setdefault(_branch_of(named), set()).add(known)
+    return {branch for branch, known in with_it.items() if len(known) > 1}
+
+
+def _branch_of(named: DeviceName) -> _Branch:
+    return named.scene.function, named.scene.conditions
 
 
 def _is_plain_tensor(named: DeviceName) -> bool:

@@ -29,6 +29,8 @@ _FOR_THE_DESK = frozenset(
 )
 #: Classes that drive one vendor's device: who uses them has it.
 _DRIVING = frozenset(f"torch.cuda.{name}" for name in ("Event", "Stream", "CUDAGraph"))
+#: Words in a condition that asks for half precision, or for the library that had it before torch did.
+_HALF = frozenset("amp half apex".split())
 _PRECISION = frozenset("amp fp half mixed precision autocast".split())
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
@@ -56,6 +58,8 @@ class DeviceNames(Rule):
         self._driving: set[cst.FunctionDef | None] = set()
         self._is_library = False
         self._is_program = False
+        #: Whether nothing but what its Modules read of files speaks for a program.
+        self._only_reads_itself = True
         #: Functions that are called, and whether each call stands behind a question for the accelerator.
         self._called: dict[cst.FunctionDef, bool] = {}
 
@@ -85,10 +89,13 @@ class DeviceNames(Rule):
         self._is_library |= isinstance(attribute.owner, Class) and attribute.owner.is_module
 
     def on_step(self, step: Step) -> None:
-        self._is_program = True
+        self._is_program, self._only_reads_itself = True, False
 
     def on_load(self, load: Load) -> None:
         self._is_program = True
+        # A Module that reads itself from a file is used by programs, and where they want it.
+        owner = load.scene.owner
+        self._only_reads_itself &= isinstance(owner, Class) and owner.is_module
 
     def on_call(self, call: Call) -> None:
         if isinstance(call.function, Function):
@@ -127,7 +134,7 @@ class DeviceNames(Rule):
             return True
         if any(not _words(condition).isdisjoint(_OF_CUDA) for condition, _ in scene.conditions):
             return True
-        if any("float16" in condition and truth for condition, truth in scene.conditions):
+        if any(truth and _asks_for_half(condition) for condition, truth in scene.conditions):
             return True  # half precision is for accelerators
         if scene.function is None:
             return False
@@ -174,6 +181,10 @@ _HAS_OWN = re.compile(r"""hasattr\(self, ["'](\w+)["']\)$""")
 def _asks_for_precision(scene: Scene) -> bool:
     """Whether a condition around asks for mixed precision, which is for CUDA where it is asked for."""
     return any(not _words(condition).isdisjoint(_PRECISION) for condition, _ in scene.conditions)
+
+
+def _asks_for_half(condition: str) -> bool:
+    return "float16" in condition or "fp16" in condition or not _words(condition).isdisjoint(_HALF)
 
 
 def _words(name: str) -> set[str]:
