@@ -161,9 +161,17 @@ class _Judge:
                 continue
             if claim.fault is Fault.HALF_UNSCALED and (self.owners or self._mentions_scaler(function)):
                 continue
+            if claim.fault is Fault.UNSCALED_TWICE and claim.start.node is claim.end.node and self._is_made_anew(claim):
+                continue
             self._emit_claim(ledger, claim)
         if owned:
             self._emit_claim(ledger, owned[0], owned[1:])
+
+    def _is_made_anew(self, claim: Claim) -> bool:
+        """Whether a loop around what one node does makes its scalers, so that the next round has another one."""
+        scene = self._scene(claim)
+        made = (e for es in self.by_node.values() for e in es if isinstance(e, Scaler) and e.op == "new")
+        return any(e.scene.function is scene.function and e.scene.loops[-1:] == scene.loops[-1:] != () for e in made)
 
     def _mentions_scaler(self, function: cst.FunctionDef | None) -> bool:
         """Whether a name speaks of a scaler that may be at work without being seen."""
