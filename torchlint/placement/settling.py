@@ -125,7 +125,10 @@ def settle(run: Interpreter) -> Iterator[Event]:
             event.written = is_written_before(run, functions, event)
         elif id(event.scene.function) in once and isinstance(event, Move) and not event.scene.loops:
             event.scene = event.scene._replace(tests=event.scene.tests | {"first"})
-        elif _costs_in_each_step(event) and _is_rare(run, event.scene):
+        elif _costs_in_each_step(event) and (
+            _is_rare(run, event.scene)
+            or (isinstance(event, Move) and _is_passed(functions.get(id(event.scene.function)), event.scene))
+        ):
             event.scene = event.scene._replace(tests=event.scene.tests | {"rare"})
         yield event
 
@@ -247,6 +250,18 @@ def _is_rare(run: Interpreter, scene: Scene) -> bool:
     if scene.owner.is_autograd_function and run.project.surroundings.never_applies(scene.owner.name, run.path):
         return True
     return bool(run.project.surroundings.how_often(scene.owner.name, run.path))
+
+
+def _is_passed(function: Function | None, scene: Scene) -> bool:
+    """Whether code stands in for an argument that every call in the file passes."""
+    if function is None or not function.calls:
+        return False
+    asked = {text for text, truth in scene.conditions if truth and text.endswith(" Is None")}
+    for name in {text.removesuffix(" Is None") for text in asked}.intersection(function.parameters):
+        passed = [call.get(name) for call in function.calls]
+        if all(v is not None and v.kind is not Kind.NONE and "optional" not in v.facts for v in passed):
+            return True
+    return False
 
 
 def _arriving(run: Interpreter) -> Iterator[tuple[int, Place]]:

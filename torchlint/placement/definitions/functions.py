@@ -135,7 +135,10 @@ def role_of(run: Interpreter, function: Function) -> str:
     if owner is not None and (owner.is_autograd_function and name in ("forward", "backward")):
         return "forward"
     penalises = (
-        not usage.trains and "grad" in run.usage.mentions and any(c.endswith("autograd.grad") for c in usage.called)
+        not usage.trains
+        and _CHECK_NAME.search(name) is None
+        and "grad" in run.usage.mentions
+        and any(c.endswith("autograd.grad") for c in usage.called)
     )
     if _LOSS_NAME.search(name) or penalises:
         return "loss"
@@ -145,6 +148,10 @@ def role_of(run: Interpreter, function: Function) -> str:
     if lowered.startswith(("eval", "valid", "test", "predict", "infer")):
         return "evaluation"
     return "function"
+
+
+#: What functions are called that look at gradients to see whether code is right.
+_CHECK_NAME = re.compile(r"^_*(?:check|verify|sanity|debug|self_?test)(?:_|$)")
 
 
 #: Methods by which a container of Modules is put together, before anybody moves it.

@@ -117,7 +117,7 @@ def module_method(
         from torchlint.placement.calls.dispatch import call_module
 
         return call_module(run, value, node, arguments, env)
-    if name == "generate":
+    if name == "generate" and not GENERATION.isdisjoint(arguments.named):  # others' may well give arrays
         return tensor(tuple(p for p in value.places if not p.place.is_host), Certainty.INFERRED)
     if name in EMBEDDINGS:
         return Value(Kind.MODULE, value.places, Certainty.INFERRED)
