@@ -58,21 +58,23 @@ _EXTENSIONS = frozenset(["load_ext", "_ext"])
 
 
 def _needs_cuda(run: Interpreter) -> bool:
-    """Whether a file takes what is NVIDIA's, calls kernels that a build made, or has its Trainer shard on GPUs."""
+    """Whether a file takes what is NVIDIA's, calls kernels that a build made, or has its Trainer run on GPUs alone."""
     if run.usage.libraries & _OF_NVIDIA:
         return True
     loaded = set().union(*(usage.loads.keys() for usage in run.usage.scopes.values()))
     if not _EXTENSIONS.isdisjoint(loaded | run.usage.mentions | run.globals.keys()):
         if any(name.rpartition(".")[2] == "Function" for cls in run.classes for name in cls.kind_names):
             return True
-    return any("FSDP" in name for name in loaded) and any(map(_is_on_gpus, descendants(run.module)))
+    wanted = {"cuda", "gpu"} if any("FSDP" in name for name in loaded) else {"gpu"}
+    trains = any("FSDP" in name or name.endswith("Trainer") for name in loaded)
+    return trains and any(_accelerator(node) in wanted for node in descendants(run.module))
 
 
-def _is_on_gpus(node: cst.CSTNode) -> bool:
-    """`accelerator="gpu"`, as a Trainer or Fabric gets it."""
+def _accelerator(node: cst.CSTNode) -> str | None:
+    """What `accelerator="gpu"` names, as a Trainer or Fabric gets it."""
     if type(node) is not cst.Arg or node.keyword is None or node.keyword.value != "accelerator":
-        return False
-    return string(node.value) in ("cuda", "gpu")
+        return None
+    return string(node.value)
 
 
 def _called_once_started(run: Interpreter) -> set[str]:
