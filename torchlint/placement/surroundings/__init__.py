@@ -115,8 +115,12 @@ class Surroundings:
     def needs(self, path: str, libraries: frozenset[str]) -> bool:
         """Whether the file at `path`, or what it imports of its project, can't be imported without some libraries."""
         if libraries not in self._imports:
-            self._imports[libraries] = Imports(libraries, self._note)
-        return self._imports[libraries].need(path)
+            self._imports[libraries] = Imports(libraries)
+        found, files = self._imports[libraries].need(path)
+        if self._texts_around(path) is None:  # a project is noted as a whole
+            for file in files:
+                self._note(path, file)
+        return found
 
     def elsewhere(self, path: str) -> str:
         """What the project of the file at `path` is for: see `speaks_elsewhere`; empty without one, or if too large."""

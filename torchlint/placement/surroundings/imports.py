@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from torchlint.placement.surroundings.texts import LARGEST_FILE, root_of
 
@@ -21,18 +21,17 @@ _MOST_FILES = 400
 class Imports:
     """Follows imports from file to file. Each is read once.
 
-    libraries: top names of libraries that may not be there. note: is told of each file that an answer rests on.
+    libraries: top names of libraries that may not be there.
     """
 
-    def __init__(self, libraries: frozenset[str], note: Callable[[str, str], None]) -> None:
+    def __init__(self, libraries: frozenset[str]) -> None:
         self._libraries = libraries
-        self._note = note
         #: Of each file: the files that it imports, and whether it needs one of the libraries itself.
         self._read: dict[str, tuple[list[str], bool]] = {}
         self._roots: dict[str, list[str]] = {}
 
-    def need(self, path: str) -> bool:
-        """Whether the file at `path` can't be imported where the libraries are missing."""
+    def need(self, path: str) -> tuple[bool, set[str]]:
+        """Whether the file at `path` can't be imported where the libraries are missing; the files that say so."""
         pending = [os.path.abspath(path)]
         folder = os.path.dirname(pending[0])
         while os.path.isfile(package := os.path.join(folder, "__init__.py")):
@@ -44,14 +43,13 @@ class Imports:
             if file in seen:
                 continue
             seen.add(file)
-            self._note(path, file)
             if file not in self._read:
                 self._read[file] = self._imports_of(file)
             imported, needs = self._read[file]
             if needs:
-                return True
+                return True, seen
             pending += imported
-        return False
+        return False, seen
 
     def _imports_of(self, file: str) -> tuple[list[str], bool]:
         try:
