@@ -17,7 +17,8 @@ class ExplicitSyncInStep(WaitRule):
 
     What it does
         Finds `torch.cuda.synchronize()`, `torch.cuda.empty_cache()` and their like in code that runs for every
-        batch. Silent in functions that take times; `possible` where a setting of the program decides.
+        batch. Silent in functions that take times; `possible` where a setting of the program decides, and where a
+        profiler, a timer, a barrier or figures of memory stand around it.
 
     Why it matters
         PyTorch keeps the order of device work by itself; a `synchronize` adds nothing but a wait. Memory that
@@ -92,7 +93,7 @@ class ExplicitSyncInStep(WaitRule):
         if sync.streams and sync.api == "synchronize":
             return Confidence.POSSIBLE  # what runs beside the current stream has to be waited for
         if sync.optional:
-            return Confidence.POSSIBLE  # a setting of the program decides
+            return Confidence.POSSIBLE  # a setting of the program decides, or what takes times needs it
         return super().confidence(sync)
 
     def fix(self, sync: Sync) -> NodeFix:

@@ -62,7 +62,7 @@ class WaitRule(Rule):
         if sync.value is None:
             return Confidence.CERTAIN
         decides = sync.decides and not (sync.spared and sync.scene.role in ("forward", "loss"))
-        if sync.assumed or (not sync.each and (sync.anyway or decides)):
+        if sync.assumed or sync.skips or (not sync.each and (sync.anyway or decides)):
             return Confidence.POSSIBLE
         return weakest(confidence_of(sync.value.certainty), _of_place(sync.value))
 

@@ -33,7 +33,7 @@ def test_forward_and_backward_of_one_step_are_timed_without_a_wait() -> None:
         HEAD
         + "def train(model, loader, optimizer, device):\n    for x in loader:\n        start = time.time()\n"
         + "        loss = model(x.to(device)).mean()\n        forward = time.time() - start  # <-\n"
-        + "        loss.backward()\n        optimizer.step()\n",
+        + "        loss.backward()\n        optimizer.step()\n        print(forward)\n",
         CODE,
     )
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import libcst as cst
+
 from torchlint.placement.events import AsyncRead, Timing
+from torchlint.placement.syntax import descendants
 from torchlint.placement.values import Kind, Value
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from torchlint.placement.interpreter import Interpreter
     from torchlint.placement.scene import Scene
 
@@ -130,8 +131,19 @@ def time_between(run: Interpreter, node: cst.CSTNode, end: Value, start: Value) 
     same = begin.scene.loops == stop.scene.loops and begin.scene.function is stop.scene.function
     # What is left after a mask has picked within the span has to be worth a word.
     last = stop.laboured if stop.picked > begin.moment else stop.worked
-    if same and begin.moment < last and max(stop.waited, stop.picked) <= last:
+    if same and begin.moment < last and max(stop.waited, stop.picked) <= last and not _is_unread(run, node):
         run.emit(Timing(node, run.scene, start.origin, stop.work, end.origin))
+
+
+def _is_unread(run: Interpreter, span: cst.CSTNode) -> bool:
+    """Whether a time span is kept under a name that nothing but the span itself reads."""
+    statement = run.statement
+    if not isinstance(statement, cst.Assign) or statement.value is not span:
+        return False
+    names = [t.target.value for t in statement.targets if isinstance(t.target, cst.Name)]
+    within = [n.value for n in descendants(span) if isinstance(n, cst.Name)]
+    loads = run.frame.usage.loads
+    return len(names) == len(statement.targets) and all(loads[name] <= within.count(name) for name in names)
 
 
 def event_call(run: Interpreter, node: cst.CSTNode, name: str) -> None:

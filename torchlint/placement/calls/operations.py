@@ -493,7 +493,7 @@ def _write_slice(
     masked = any("mask" in i.value.facts for i in masks)
     if masks and not (masked and _is_one_number(value)):
         mix(run, target, "masked assignment", [written, Operand(target, value)], in_place=True)
-        if masked and not value.on_host:
+        if masked and not value.on_host and not all(i.value.on_host for i in masks):
             # A single number of the host is filled in without a look at the mask
             # (aten/src/ATen/native/TensorAdvancedIndexing.cpp, `canDispatchToMaskedFill`).
             api = "masked assignment" if _selects_alike(run, target) else "boolean mask index"

@@ -28,7 +28,9 @@ class Sync(Event):
     that it reads is.
     anyway: later in the same step the host has to wait in any case. assumed: nothing shows that it waits for a
     device in every step: its code is left out by default, or callers leave out what is read, or have it on the CPU.
-    branched: a test stands before it in its function that nothing shows to hold. optional: a setting decides.
+    branched: a test stands before it in its function that nothing shows to hold. optional: a setting decides, or
+    what takes times or figures of memory around it needs the wait.
+    skips: it is asked to see whether the rest of this very step is left out.
     """
 
     api: str
@@ -46,6 +48,7 @@ class Sync(Event):
     assumed: bool = False
     branched: bool = False
     optional: bool = False
+    skips: bool = False
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ _OF_ACCELERATORS = frozenset(
 _SETTINGS = re.compile(
     r"(?:^|[._])(?:self|args?|opts?|options?|cfg|conf|config|params?|hparams|flags)$", re.IGNORECASE
 )
-_ACCELERATOR = re.compile(r"[rbu]*[\"']+(?:cuda|mps|xpu|npu|hpu|gpu)\b", re.IGNORECASE)
+_ACCELERATOR = re.compile(r"[rbu]*[\"']+(?:cuda|mps|xpu|npu|hpu|gpu)[\"':%{]", re.IGNORECASE)
 
 
 def names_cpu_alone(usage: FileUsage, module: cst.Module) -> bool:

@@ -6,17 +6,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.placement.syntax import argument, descendants, dotted, string
+from torchlint.placement.syntax import argument, descendants, dotted, string, words
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
 
 
 class Option(NamedTuple):
-    """An option that `add_argument` declares. default: its text, where that is one and stays one."""
+    """An option that `add_argument` declares. default: its text, where that is one and stays one.
+
+    literal: its default as it is written, where that is a literal; a flag that is switched on is off without it.
+    """
 
     default: str
     node: cst.CSTNode
+    literal: str = ""
 
 
 #: What sets the attributes of a parsed command line otherwise.
@@ -26,7 +30,12 @@ _OVERRIDING = frozenset(["set_defaults", "setattr", "update"])
 def option_default(run: Interpreter, node: cst.CSTNode) -> Option | None:
     """The default of the option that an expression such as `args.device` reads, if nothing else may set it."""
     name = dotted(node)
-    if name is None or "." not in name:
+    return None if name is None else option_of(run, name)
+
+
+def option_of(run: Interpreter, name: str) -> Option | None:
+    """The option that a dotted name reads, if nothing else may set it."""
+    if "." not in name:
         return None
     if run.options is None:
         run.options = _declared(run) if "add_argument" in run.usage.mentions else {}
@@ -60,7 +69,20 @@ def _add(found: dict[str, Option], call: cst.Call) -> None:
     text = string(default) if default is not None else None
     if not attribute or any(a.star for a in call.args):
         return
-    if text is None or attribute in found or (kind is not None and dotted(kind) != "str"):
-        found[attribute] = Option("", call)  # a number, or what its type makes of the text
+    if attribute in found:
+        found[attribute] = Option("", call)
+    elif text is None or (kind is not None and dotted(kind) != "str"):
+        found[attribute] = Option(
+            "", call, _literal(call, default)
+        )  # a number, or what its type makes of the text
     else:
-        found[attribute] = Option(text, default or call)
+        found[attribute] = Option(text, default or call, repr(text))
+
+
+def _literal(call: cst.Call, default: cst.BaseExpression | None) -> str:
+    """The default of an option that is no text, as it is written."""
+    action = argument(call, "action")
+    if default is None:
+        return "False" if action is not None and string(action) == "store_true" else ""
+    text = words(default)
+    return text if isinstance(default, cst.BaseNumber) or text in ("True", "False", "None") else ""

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.placement.definitions.records import Class, Function
 from torchlint.placement.events import Sync
+from torchlint.placement.evidence.options import option_of
 from torchlint.placement.evidence.standing import (
     Test,
     has_just_been_read,
-    is_option,
+    is_chosen,
+    is_of_machine,
     is_unconditional,
+    operands,
     tests_before,
+    tests_in_step,
 )
 from torchlint.placement.scene import SELDOM, Scene
 from torchlint.placement.syntax import assigned_names, condition, descendants, dotted, words
@@ -25,7 +30,11 @@ if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
 
 #: A condition on a name that was not bound anew: asked for itself, or compared to something.
-_ASKED = re.compile(r"([\w.]+)(?: (Is|IsNot|Equal|NotEqual) (.+))?$", re.DOTALL)
+_ASKED = re.compile(
+    r"([\w.]+)(?: (Is|IsNot|Equal|NotEqual|LessThan|LessThanEqual|GreaterThan|GreaterThanEqual) (.+))?$",
+    re.DOTALL,
+)
+_ORDERS = {"LessThan": lt, "LessThanEqual": le, "GreaterThan": gt, "GreaterThanEqual": ge}
 _FALSE = frozenset(["None", "False", "0", "0.0", "''", '""', "()", "[]", "{}"])
 
 
@@ -44,12 +53,20 @@ def doubt_waits(run: Interpreter) -> None:
             or _is_from_host(wait, functions)
             or _is_optional(wait, functions)
             or (wait.scene.role == "step" and _is_no_training(run, wait.scene))
+            or _is_evaluation(run, wait.scene)
         )
         if wait.scene.every_step and (wait.hidden or wait.value is None):
             tests = tests_before(wait)
             wait.branched = bool(tests) and not is_unconditional(tests, _holding(wait.scene, tests))
-            wait.optional = is_option(tests)
             wait.idle |= has_just_been_read(wait, tests, waits)
+        if wait.scene.every_step:
+            asked = tests_in_step(wait, run.module)
+            if asked:
+                bound = run.usage.of(wait.scene.function).assigned
+                wait.optional = is_chosen(asked, _holding(wait.scene, asked), bound, waits)
+                wait.assumed = wait.assumed or _is_switched_off(run, wait.scene, asked)
+        if wait.api == "synchronize":
+            wait.optional = wait.optional or _is_measured(run, wait.scene)
 
 
 def _note_needed(waits: Sequence[Sync]) -> None:
@@ -111,7 +128,9 @@ def _is_unplaced(wait: Sync, arrays: _Arrays) -> bool:
         return False
     if any(p.place.where in (Where.NAMED, Where.OF_MODULE) for p in value.places):
         return False
-    return (scene.host_only and not value.places) or (scene.function is not None and arrays.has(scene.function))
+    return (scene.host_only and not value.places) or (
+        scene.function is not None and arrays.has(scene.function)
+    )
 
 
 def is_left_out(scene: Scene) -> bool:
@@ -129,12 +148,71 @@ def _holds(text: str, defaults: Mapping[str, str]) -> bool | None:
     operator, other = asked[2], asked[3]
     if operator is None:
         return default not in _FALSE
+    if operator in _ORDERS:
+        return _compares(default, operator, other)
     if other == "None":
         # What a caller passes is for the caller to say.
         return None if "." not in asked[1] else (default == "None") is (operator in ("Is", "Equal"))
     if _is_literal(other):
         return (default == other.replace('"', "'")) is (operator in ("Is", "Equal"))
     return None
+
+
+def _compares(left: str, operator: str, right: str) -> bool | None:
+    """What a comparison of two numbers says; None where they are none."""
+    try:
+        return bool(_ORDERS[operator](float(left), float(right)))
+    except ValueError:
+        return None
+
+
+def _is_switched_off(run: Interpreter, scene: Scene, tests: Sequence[Test]) -> bool:
+    """Whether what the step asks does not hold by what programs, classes and functions around set where nobody says."""
+    asked = {key[0] for t in tests for o in operands(t.asked) if (key := condition(o)) is not None}
+    asked = {text for text in asked if not is_of_machine(text)}
+    for text, truth in scene.conditions:
+        name = match[1] if text in asked and (match := _ASKED.match(text)) is not None else ""
+        default = name and (_of_option(run, name) or _of_class(scene, name) or _of_outer(run, scene, name))
+        if default and _holds(text, {name: default}) is (not truth):
+            return True
+    return False
+
+
+def _of_option(run: Interpreter, name: str) -> str:
+    option = option_of(run, name)
+    return "" if option is None else option.literal
+
+
+def _of_class(scene: Scene, name: str) -> str:
+    """The literal that the body of the class gives an attribute that no method binds."""
+    owner, dot, attribute = name.rpartition(".")
+    if (
+        owner != "self"
+        or not dot
+        or not isinstance(scene.owner, Class)
+        or scene.owner.assigned_in.get(attribute)
+    ):
+        return ""
+    for node in scene.owner.node.body.body:
+        for small in node.body if isinstance(node, cst.SimpleStatementLine) else ():
+            if (
+                isinstance(small, cst.AnnAssign)
+                and small.value is not None
+                and dotted(small.target) == attribute
+            ):
+                return _literal(small.value)
+    return ""
+
+
+def _of_outer(run: Interpreter, scene: Scene, name: str) -> str:
+    """The literal default of a parameter of a function around."""
+    inner = next((f for f in run.functions if f.node is scene.function), None)
+    if inner is None or not inner.outer or run.usage.of(inner.node).assigned[name]:
+        return ""
+    around = (
+        f.node for f in run.functions if f is not inner and any(n is inner.node for n in descendants(f.node))
+    )
+    return next((default for f in around for p, default in _literals(f) if p == name), "")
 
 
 def _holding(scene: Scene, tests: Sequence[Test]) -> frozenset[str]:
@@ -179,11 +257,16 @@ def _defaults(scene: Scene) -> Iterator[tuple[str, str]]:
 
 def _literals(function: cst.FunctionDef) -> Iterator[tuple[str, str]]:
     for param in (*function.params.params, *function.params.kwonly_params):
-        default = param.default
-        if isinstance(default, (cst.SimpleString, cst.Integer, cst.Float)):
-            yield param.name.value, default.value.replace('"', "'")
-        elif isinstance(default, cst.Name) and default.value in ("None", "True", "False"):
-            yield param.name.value, default.value
+        default = "" if param.default is None else _literal(param.default)
+        if default:
+            yield param.name.value, default
+
+
+def _literal(node: cst.BaseExpression) -> str:
+    """A text, a number, a truth or `None` as it is written; empty for anything else."""
+    if isinstance(node, (cst.SimpleString, cst.Integer, cst.Float)):
+        return node.value.replace('"', "'")
+    return node.value if isinstance(node, cst.Name) and node.value in ("None", "True", "False") else ""
 
 
 def _is_from_host(wait: Sync, functions: Mapping[int, Function]) -> bool:
@@ -234,8 +317,32 @@ def _is_no_training(run: Interpreter, scene: Scene) -> bool:
     return _is_timed(run, name)
 
 
+def _is_evaluation(run: Interpreter, scene: Scene) -> bool:
+    """Whether a function is for evaluation by its name, and holds no backward of its own."""
+    function = scene.function
+    named = function is not None and _EVALUATES.search(function.name.value) is not None
+    return named and not run.usage.of(function).trains
+
+
+def _is_measured(run: Interpreter, scene: Scene) -> bool:
+    """Whether the function, or one that calls it, calls what takes times or figures of memory, or a barrier."""
+    function = scene.function
+    called = set(run.usage.of(function).called)
+    if function is not None:
+        name = function.name.value
+        called = called.union(*(u.called for u in run.usage.scopes.values() if name in u.called))
+    return any(_MEASURES.search(name) is not None for name in called)
+
+
+_MEASURES = re.compile(
+    r"profil|timer|stopwatch|barrier|memory_(?:allocated|reserved|stats|summary)|(?:^|[._])t[io]c(?:k|s|$)",
+    re.IGNORECASE,
+)
+_EVALUATES = re.compile(r"^_*(?:run_|do_)?(?:eval|evaluate|evaluation|valid|validate|validation|test)(?:_|$)")
 #: What is read of anything where an optimizer is stepped, or a framework steps it.
-_STEPS = frozenset("step optim optimizer optimizers minimize optimizer_step training_step apply_gradients".split())
+_STEPS = frozenset(
+    "step optim optimizer optimizers minimize optimizer_step training_step apply_gradients".split()
+)
 _TRAINS = re.compile(r"step|train|update|optimi|closure|fit|backward|loss|learn|penalty", re.IGNORECASE)
 _TIMER = re.compile(r"(?:^|_)(?:timer|timed|timeit|benchmark|profile)(?:_|$)")
 

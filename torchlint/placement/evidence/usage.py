@@ -195,7 +195,9 @@ class FileUsage:
         if not trains or not self._stays_on_host(module):
             return False
         top = self.scopes[0]
-        return top.trains or "__name__" in top.loads or path.endswith(".ipynb")
+        if top.trains or "__name__" in top.loads or path.endswith(".ipynb"):
+            return True
+        return any(self.scopes[i].trains for name in top.called for i in self.named.get(name, ()))
 
     def _stays_on_host(self, module: cst.Module) -> bool:
         """Whether a file names no device, or the CPU alone."""

@@ -31,12 +31,18 @@ _ACTS = frozenset(["backward", "register_hook", "share_memory_"])
 def note_decision(run: Interpreter, clause: cst.If, env: Env) -> None:
     """Tell of the waits in the test of an `if` whether the answer is needed at once.
 
-    A watch for numbers that went wrong may look now and then, whatever it does when it finds them.
+    A watch for numbers that went wrong may look now and then, whatever it does when it finds them, unless it leaves out
+    what this very step would do with them.
     """
-    if Sync not in run.kinds or asks_for_wrong(clause.test):
+    watches = asks_for_wrong(clause.test)
+    if Sync not in run.kinds or (watches and not _goes_on(clause)):
         return
     waits = [e for n in descendants(clause.test) if isinstance(e := run.events.get((Sync, n)), Sync)]
     waits += decide(run, clause.test, env)
+    if watches:
+        for wait in waits:
+            wait.skips = True
+        return
     if not waits:
         return
     orelse = clause.orelse
@@ -48,6 +54,11 @@ def note_decision(run: Interpreter, clause: cst.If, env: Env) -> None:
     )
     for wait in waits:
         wait.decides |= decides
+
+
+def _goes_on(clause: cst.If) -> bool:
+    """Whether a branch goes on with the next round."""
+    return type(next(reversed(list(_statements(clause.body.body))), None)) is cst.Continue
 
 
 def _acts(run: Interpreter, body: Sequence[cst.CSTNode], env: Env) -> bool:

@@ -164,7 +164,8 @@ def _index_tensor(
     if tensors:
         for index, value in zip(plain, indices):
             if value.kind is Kind.TENSOR and ("mask" in value.facts or type(index) is cst.Comparison):
-                emit_sync(run, node, "boolean mask index", value if not value.on_host else base, hidden=True)
+                # How much a mask of the host selects is known there.
+                emit_sync(run, node, "boolean mask index", value, hidden=True)
     only_slices = all(type(e.slice) is cst.Slice for e in node.slice)
     # An attribute that is None to begin with is a number by the time it is an index.
     widened = any(type(index) is cst.Name and index.value == "None" for index in plain)
