@@ -72,13 +72,14 @@ def test_a_function_around_says_what_holds_by_default(default: str, likely: bool
     assert is_likely(outer, "DEV303") is likely
 
 
-def test_a_test_that_leaves_out_the_rest_of_the_step_is_needed_at_once() -> None:
+def test_a_test_that_leaves_out_the_backward_is_needed_at_once() -> None:
     backward = "        loss.backward()"
     code = step("pass").replace(
         backward, f"        if not torch.isfinite(loss):\n            {{}}\n{backward}"
     )
     assert not is_likely(code.replace("{}", "continue"), "DEV303")
     assert is_likely(code.replace("{}", "raise ValueError"), "DEV303")
+    assert is_likely(step("if not torch.isfinite(loss):\n    continue\nscheduler.step()"), "DEV303")
 
 
 LOSSES = """

@@ -30,7 +30,7 @@ class Sync(Event):
     device in every step: its code is left out by default, or callers leave out what is read, or have it on the CPU.
     branched: a test stands before it in its function that nothing shows to hold. optional: a setting decides, or
     what takes times or figures of memory around it needs the wait.
-    skips: it is asked to see whether the rest of this very step is left out.
+    skips: it is asked to see whether the backward of this very step is left out.
     """
 
     api: str

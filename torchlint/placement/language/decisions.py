@@ -32,10 +32,10 @@ def note_decision(run: Interpreter, clause: cst.If, env: Env) -> None:
     """Tell of the waits in the test of an `if` whether the answer is needed at once.
 
     A watch for numbers that went wrong may look now and then, whatever it does when it finds them, unless it leaves out
-    what this very step would do with them.
+    the backward of this very step.
     """
     watches = asks_for_wrong(clause.test)
-    if Sync not in run.kinds or (watches and not _goes_on(clause)):
+    if Sync not in run.kinds or (watches and not _leaves_out_backward(run, clause)):
         return
     waits = [e for n in descendants(clause.test) if isinstance(e := run.events.get((Sync, n)), Sync)]
     waits += decide(run, clause.test, env)
@@ -56,9 +56,14 @@ def note_decision(run: Interpreter, clause: cst.If, env: Env) -> None:
         wait.decides |= decides
 
 
-def _goes_on(clause: cst.If) -> bool:
-    """Whether a branch goes on with the next round."""
-    return type(next(reversed(list(_statements(clause.body.body))), None)) is cst.Continue
+def _leaves_out_backward(run: Interpreter, clause: cst.If) -> bool:
+    """Whether a branch goes on with the next round, before the backward of this one."""
+    loop = run.scene.step_loop
+    if loop is None or type(next(reversed(list(_statements(clause.body.body))), None)) is not cst.Continue:
+        return False
+    nodes = iter(descendants(loop))
+    reached = any(node is clause for node in nodes)
+    return reached and any(type(n) is cst.Attribute and n.attr.value == "backward" for n in nodes)
 
 
 def _acts(run: Interpreter, body: Sequence[cst.CSTNode], env: Env) -> bool:
