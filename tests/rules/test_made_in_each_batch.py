@@ -27,10 +27,12 @@ def test_what_stands_in_for_an_argument_that_each_call_passes_is_not_made(call: 
                 super().__init__()
                 self.base = Base()
 
-            def forward(self, x, mask):
+            def forward(self, x, mask: torch.Tensor):
                 return {call}
         """
     expect(code, "DEV202")
+    optional = code.replace("mask: torch.Tensor", "mask: torch.Tensor = None")
+    expect(optional.replace("(x.device)  # <-", "(x.device)").replace("(x.device)", "(x.device)  # <-"), "DEV202")
 
 
 @pytest.mark.parametrize(("name", "reported"), [("check", False), ("check_gradient", False), ("penalty", True)])

@@ -253,13 +253,13 @@ def _is_rare(run: Interpreter, scene: Scene) -> bool:
 
 
 def _is_passed(function: Function | None, scene: Scene) -> bool:
-    """Whether code stands in for an argument that every call in the file passes."""
+    """Whether code stands in for a tensor that every call in the file passes, and the caller of none may leave out."""
     if function is None or not function.calls:
         return False
     asked = {text for text, truth in scene.conditions if truth and text.endswith(" Is None")}
     for name in {text.removesuffix(" Is None") for text in asked}.intersection(function.parameters):
         passed = [call.get(name) for call in function.calls]
-        if all(v is not None and v.kind is not Kind.NONE and "optional" not in v.facts for v in passed):
+        if all(v is not None and v.kind is Kind.TENSOR and "optional" not in v.facts for v in passed):
             return True
     return False
 
