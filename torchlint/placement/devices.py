@@ -172,27 +172,68 @@ def _note_own_module(run: Interpreter, named: DeviceName) -> None:
         named.at_hand = named.at_hand or f"next({itself}.parameters()).device"
 
 
-def is_type_of_tensor(node: cst.IfExp, text: str) -> bool:
+def is_type_of_tensor(node: cst.IfExp) -> bool:
     """Whether a choice is `"cuda" if x.is_cuda else "cpu"`, the device of `x` without its index."""
-    literal, tensor = _chosen_for_tensor(node)
-    return text == "cuda" and string(literal) == text and tensor is not None
+    return _chosen_for_tensor(node) is not None
 
 
-def _chosen_for_tensor(node: cst.IfExp) -> tuple[cst.BaseExpression, str | None]:
-    """What a choice gives where a tensor is on CUDA, and that tensor; None where no tensor is asked."""
-    literal, test = node.body, node.test
+def asks_for_cuda(test: cst.BaseExpression) -> str:
+    """The tensor of which `x.is_cuda`, or `not x.is_cuda`, asks where it is; empty for any other test."""
     if type(test) is cst.UnaryOperation and type(test.operator) is cst.Not:
-        literal, test = node.orelse, test.expression
-    asked = type(test) is cst.Attribute and test.attr.value == "is_cuda"
-    return literal, dotted(test.value) if asked and type(test) is cst.Attribute else None
+        test = test.expression
+    asks = type(test) is cst.Attribute and test.attr.value == "is_cuda"
+    return (dotted(test.value) or "") if asks and type(test) is cst.Attribute else ""
+
+
+def _chosen_for_tensor(node: cst.IfExp | cst.If) -> tuple[cst.BaseExpression, str] | None:
+    """The `"cuda"` that a choice gives where a tensor is on CUDA, and that tensor; None where it is another choice."""
+    chosen: cst.CSTNode | None = node.orelse if type(node.test) is cst.UnaryOperation else node.body
+    tensor = asks_for_cuda(node.test)
+    if not tensor or chosen is None:
+        return None
+    if isinstance(chosen, cst.BaseExpression):
+        given: list[cst.BaseExpression] = [chosen]
+    else:
+        given = [n.value for n in descendants(chosen) if type(n) is cst.Assign]
+    texts = [_text_of_device(g) for g in given]
+    return next(((t, tensor) for t in texts if t is not None and string(t) == "cuda"), None)
+
+
+def _text_of_device(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The string in `"cuda"` and in `torch.device("cuda")`."""
+    if type(node) is cst.Call and (dotted(node.func) or "").endswith("device") and len(node.args) == 1:
+        return node.args[0].value
+    return node if isinstance(node, cst.BaseString) else None
+
+
+def follow_tensor(node: cst.If, taken: Value | None, skipped: Value | None) -> Value | None:
+    """What a name holds that `if x.is_cuda:` binds to `"cuda"`, and that is the CPU otherwise; None if it is not so."""
+    if taken is None or skipped is None or _chosen_for_tensor(node) is None:
+        return None
+    on_host = [_is_cpu(value) for value in (taken, skipped)]
+    if sum(on_host) != 1 or {taken.kind, skipped.kind} - {Kind.STRING, Kind.DEVICE}:
+        return None
+    away = skipped if on_host[0] else taken
+    if away.name != "cuda" and [p.place.accelerator for p in away.places] != ["cuda"]:
+        return None
+    place = Place(Where.NAMED, "device", "cuda")
+    return Value(Kind.DEVICE, (Alternative(place, None, node),), facts=frozenset({TYPE_OF_TENSOR}))
+
+
+def _is_cpu(value: Value) -> bool:
+    return value.name == "cpu" if value.kind is Kind.STRING else value.on_host
 
 
 def _note_type_of_tensor(run: Interpreter, value: Value) -> None:
     """What is put on the current CUDA device because a tensor is on CUDA, which may be another one."""
     for alternative in value.places:
-        if type(alternative.origin) is cst.IfExp:
-            literal, tensor = _chosen_for_tensor(alternative.origin)
-            at_hand = f"{tensor}.device"
+        choice = alternative.origin
+        chosen = _chosen_for_tensor(choice) if isinstance(choice, cst.IfExp | cst.If) else None
+        if chosen is not None:
+            literal, at_hand = chosen[0], f"{chosen[1]}.device"
+            old = run.events.get((DeviceName, literal))
+            if isinstance(old, DeviceName) and old.guarded:
+                del run.events[(DeviceName, literal)]
             run.emit(
                 DeviceName(literal, run.scene, "cuda", "beside", "is_cuda", literal="cuda", at_hand=at_hand)
             )

@@ -93,7 +93,7 @@ def settle(run: Interpreter) -> Iterator[Event]:
                 continue
             if _is_moved_from_outside(run, event):
                 continue
-            if event.node in moved_at_once and event.other[1].place.where is Where.OF_CALLER:
+            if _is_moved_after(event, moved_at_once):
                 continue  # who moves the result takes both operands to be on the host
             if (id(event.scene.function), event.other[1].place) in on_host:
                 continue  # NumPy is handed the same tensor as it is
@@ -106,7 +106,7 @@ def settle(run: Interpreter) -> Iterator[Event]:
                     continue
                 event.confirmed = passed == "away"
                 event.open = _is_open(function, event, passed)
-            event.asked = _is_asked(run, event)
+            event.asked = event.asked or _is_asked(run, event)
             event.follows = programs.set_default_device
         elif isinstance(event, HostOnly) and event.away is not None and event.away.place.where is Where.OF_CALLER:
             function = functions.get(id(event.scene.function))
@@ -156,6 +156,17 @@ def _is_moved_from_outside(run: Interpreter, mix: Mix) -> bool:
     if accused.value.kind is not Kind.MODULE or type(host.through) is not cst.Attribute or run.project is None:
         return False
     return run.project.surroundings.moves_attribute(host.through.attr.value, run.path)
+
+
+def _is_moved_after(mix: Mix, moved_at_once: Set[cst.CSTNode]) -> bool:
+    """Whether what a mix gives is moved where it stands, and the code does not itself make the index of its table
+    where the caller has something: `table[torch.randint(…, device=x.device)].to(x.device)`."""
+    if mix.node not in moved_at_once or mix.other[1].place.where is not Where.OF_CALLER:
+        return False
+    origin = mix.other[1].origin
+    if mix.api != "index" or type(origin) is not cst.Call:
+        return True
+    return not any(arg.keyword is not None and arg.keyword.value == "device" for arg in origin.args)
 
 
 def _is_asked(run: Interpreter, mix: Mix) -> bool:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.placement.definitions.records import Function, Owed
+from torchlint.placement.definitions.records import Function, Owed, Picked
 from torchlint.placement.events import Mix, Operand
 from torchlint.placement.syntax import descendants, dotted
-from torchlint.placement.values import Certainty, Kind, Place, Value, Where
+from torchlint.placement.values import UNKNOWN, Certainty, Kind, Place, Value, Where
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
@@ -32,16 +32,51 @@ def note_owed(run: Interpreter, node: cst.CSTNode, api: str, operands: Sequence[
         if value.kind is not Kind.TENSOR or not value.on_host or value.certainty is Certainty.GUESSED:
             continue
         host = value.places[0]
-        if host.rank != 1 or host.through is not None or len(value.places) > 1:
+        if host.rank != 1 or len(value.places) > 1 or (host.through is not None and function.in_module):
             continue
         for other, name in unknown:
             if not any(o.node is node and o.parameter == name for o in function.owed):
                 function.owed.append(Owed(node, api, operand, host, other.node, name, run.scene))
 
 
-def _parameter(value: Value) -> str | None:
+def note_picked(run: Interpreter, node: cst.Subscript, table: Value, indices: Sequence[Operand]) -> None:
+    """Remember that a function takes what a parameter says out of another one."""
+    function, base = run.frame.function, _parameter(table, _PICKED)
+    if function is None or base is None or len(function.picked) >= _MOST or run.scene.only_host:
+        return
+    for operand in indices:
+        name = _parameter(operand.value, _PICKED)
+        if name is not None and name != base and not any(p.node is node for p in function.picked):
+            function.picked.append(Picked(node, (node.value, base), (operand.node, name), run.scene))
+
+
+def settle_picked(run: Interpreter, function: Function, bound: dict[str, Value]) -> Iterator[Owed]:
+    """What a call owes that gives a table of the host; where both come from its own caller, that one is told."""
+    for picked in function.picked:
+        table = bound.get(picked.table[1])
+        if table is None:
+            continue
+        if table.kind is Kind.TENSOR and table.on_host and table.certainty is not Certainty.GUESSED:
+            host, operand = table.places[0], Operand(picked.table[0], table)
+            if host.rank == 1 and len(table.places) == 1:
+                yield Owed(picked.node, "index", operand, host, *picked.which, picked.scene)
+            continue
+        base, index = _parameter(table, _PICKED), _parameter(bound.get(picked.which[1], UNKNOWN), _PICKED)
+        caller = run.frame.function
+        if base is None or index is None or caller is None or caller is function or caller.run is not function.run:
+            continue
+        if len(caller.picked) < _MOST and not any(p.node is picked.node for p in caller.picked):
+            nodes = picked.table[0], picked.which[0]
+            caller.picked.append(picked._replace(table=(nodes[0], base), which=(nodes[1], index)))
+
+
+#: What a table, or an index, may be as far as a function says that is given it.
+_PICKED = (Kind.UNKNOWN, Kind.TENSOR)
+
+
+def _parameter(value: Value, kinds: tuple[Kind, ...] = (Kind.UNKNOWN,)) -> str | None:
     """The parameter that a value of unknown kind is, or was derived from by methods."""
-    if value.kind is not Kind.UNKNOWN or len(value.places) != 1 or "assumed" in value.facts:
+    if value.kind not in kinds or len(value.places) != 1 or "assumed" in value.facts:
         return None
     place = value.places[0].place
     if place.where is not Where.OF_CALLER or f"like:{place.name}" not in value.facts:
@@ -51,7 +86,7 @@ def _parameter(value: Value) -> str | None:
 
 def settle_owed(run: Interpreter, function: Function, node: cst.Call, bound: dict[str, Value]) -> None:
     """A call of a function passes a tensor that is elsewhere, or what the caller's own caller has to tell."""
-    for owed in function.owed:
+    for owed in [*function.owed, *settle_picked(run, function, bound)]:
         value = bound.get(owed.parameter)
         if value is None:
             continue
@@ -64,8 +99,8 @@ def settle_owed(run: Interpreter, function: Function, node: cst.Call, bound: dic
                 # Wherever it is, the mask that is made of it meets what the layer computes.
                 there = tuple(p._replace(place=Place(Where.OF_CALLER, owed.parameter)) for p in value.places)
                 _emit(run, owed, Value(Kind.TENSOR, there, Certainty.INFERRED, facts=value.facts))
-        elif function.run is run and _is_elsewhere(value):
-            _emit(run, owed, value)
+        elif function.run is run and _is_elsewhere(moved := _as_moved(value)):
+            _emit(run, owed, moved)
 
 
 def _emit(run: Interpreter, owed: Owed, value: Value) -> None:
@@ -73,10 +108,18 @@ def _emit(run: Interpreter, owed: Owed, value: Value) -> None:
     witness = Operand(owed.other, value)
     aware = run.scene.device_aware or run.scene.hot or owed.scene.device_aware
     scene = owed.scene._replace(device_aware=aware)
+    if owed.host.through is not None and run.scene.role in _COMPUTING:
+        scene = scene._replace(role=run.scene.role)  # what is kept was made elsewhere, for all that computes with it
     mixed = Mix(
         owed.node, scene, owed.api, (owed.operand, witness), (owed.operand, owed.host), (witness, value.places[0])
     )
+    function = run.frame.function
+    mixed.asked = function is not None and (id(function.node), value.places[0].place) in run.asked
     run.emit(mixed, owed.host.origin)
+
+
+#: Roles of callers whose helpers compute as they do.
+_COMPUTING = ("forward", "loss")
 
 
 def _has_dimensions(function: Function, owed: Owed) -> bool:
@@ -98,6 +141,13 @@ def _moves(run: Interpreter, node: cst.Call) -> bool:
 
 #: Methods that send a tensor somewhere.
 _SENDING = frozenset(["to", "cuda", "type_as", "cpu"])
+
+
+def _as_moved(value: Value) -> Value:
+    """What was sent to a device, and is joined with a tensor, is one."""
+    if value.kind is Kind.UNKNOWN and "fresh" in value.facts and all(p.place.is_named for p in value.places):
+        return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
+    return value
 
 
 def _is_elsewhere(value: Value) -> bool:

@@ -48,6 +48,15 @@ class Owed(NamedTuple):
     scene: Scene
 
 
+class Picked(NamedTuple):
+    """Where a function takes something out of one parameter by another: `table[which]`, each a node and a name."""
+
+    node: cst.CSTNode
+    table: tuple[cst.CSTNode, str]
+    which: tuple[cst.CSTNode, str]
+    scene: Scene
+
+
 class Function:
     """A function and its summary, which is computed once, in terms of its parameters.
 
@@ -55,6 +64,7 @@ class Function:
     mixes: pairs of parameters that an operation joins, so that a call can be judged; "" is the Module's own state, and
     a Place is a device that the function names. kinds: what each parameter is.
     owed: operations that join a tensor of the host with a parameter of unknown kind.
+    picked: where a parameter is the index of another one.
     moved: parameters on which an in-place move runs. writes: whether it changes what it got or an attribute.
     changes: whether it may change anything at all that outlives it, or hands values to what nobody knows.
     moves_values: whether it moves something that is no Module and uses the copy. rebinds: whether it binds a parameter
@@ -70,8 +80,8 @@ class Function:
     __slots__ = (
         "called_from", "calls", "changes", "decorators", "defaults", "drains", "generator", "gives", "helper", "keeps",
         "kinds", "mixes",
-        "moment", "moved", "moved_if_module", "moves_values", "node", "outer", "owed", "owner", "parameters", "rebinds",
-        "result", "returns", "role", "run", "state", "waits", "works", "writes", "yields",
+        "moment", "moved", "moved_if_module", "moves_values", "node", "outer", "owed", "owner", "parameters", "picked",
+        "rebinds", "result", "returns", "role", "run", "state", "waits", "works", "writes", "yields",
     )  # fmt: skip
 
     def __init__(self, node: cst.FunctionDef, run: Interpreter, outer: tuple[Env, ...], owner: Class | None) -> None:
@@ -92,6 +102,7 @@ class Function:
         self.mixes: dict[tuple[Joined, Joined], Joining] = {}
         self.kinds: dict[str, Kind] = {}
         self.owed: list[Owed] = []
+        self.picked: list[Picked] = []
         self.moved: set[str] = set()
         self.moved_if_module: set[str] = set()
         self.keeps: set[str] = set()
@@ -122,6 +133,11 @@ class Function:
             delattr(self, slot)
 
     @property
+    def in_module(self) -> bool:
+        """Whether it is a method of a Module, which may move what it keeps."""
+        return self.owner is not None and self.owner.is_module
+
+    @property
     def is_static(self) -> bool:
         return self.has_decorator("staticmethod")
 
@@ -132,8 +148,8 @@ class Function:
 
 #: What of a function may refer to it: environments, scenes and values know it, or what owns it.
 _TIES = (
-    "called_from", "calls", "defaults", "mixes", "moment", "outer", "owed", "owner", "result", "returns", "run",
-    "yields",
+    "called_from", "calls", "defaults", "mixes", "moment", "outer", "owed", "owner", "picked", "result", "returns",
+    "run", "yields",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from torchlint.placement.knowledge.library_facts import (
     METRICS_WITH_STATES,
     TRANSFORMS_WITH_STATES,
 )
-from torchlint.placement.syntax import words
+from torchlint.placement.syntax import descendants, words
 from torchlint.placement.values import (
     DEFAULT,
     HOST,
@@ -112,6 +112,9 @@ def _instance(run: Interpreter, found: Fact, name: str, node: cst.Call, argument
             image = tensor(_places(run, _FROM_HOST, node, arguments, None), Certainty.KNOWN)
             label = NUMBER if arguments.find("target_transform") is None else UNKNOWN
             return made.but(element=sequence((image, label)))
+    if name.startswith("torch_geometric.datasets.") and not _may_send(node) and not run.has_default_device:
+        part = tensor(_places(run, _FROM_HOST, node, arguments, None), Certainty.INFERRED)
+        return made.but(element=Value(Kind.OWNED, element=part, name=OF_GRAPHS, facts=frozenset({"in place"})))
     if last == "Compose":
         given = arguments.value("transforms", 0)
         steps = given.items if given is not None and given.items is not None else ()
@@ -119,6 +122,22 @@ def _instance(run: Interpreter, found: Fact, name: str, node: cst.Call, argument
         if ends and all(_is_plain_transform(step) for step in steps[ends[0] + 1 :]):
             return made.but(facts=made.facts | {"to tensor"})
     return made.but(facts=made.facts | {"to tensor"}) if _makes_tensor(made) else made
+
+
+def _may_send(node: cst.Call) -> bool:
+    """Whether a dataset may put its graphs on a device: a transform does that is told one (`T.ToDevice(device)`)."""
+    given = [a.value for a in node.args if a.star or (a.keyword is not None and "transform" in a.keyword.value)]
+    return any(
+        type(value) is not cst.Call or any(type(n) is cst.Name and "evice" in n.value for n in descendants(value))
+        for value in given
+    )
+
+
+#: What a graph holds as tensors
+#: (https://pytorch-geometric.readthedocs.io/en/latest/generated/torch_geometric.data.Data.html).
+OF_GRAPH = frozenset("x y edge_index edge_attr edge_weight pos adj_t".split())
+#: The class of what datasets of graphs hold.
+OF_GRAPHS = "torch_geometric.data.Data"
 
 
 def _makes_tensor(step: Value) -> bool:
@@ -275,7 +294,7 @@ def _returned(
 
 
 #: The class that a word in a fact stands for, where a function returns an instance of it.
-_OWNED_NAMES = {"batch": "transformers.BatchEncoding", "graph": "torch_geometric.data.Data"}
+_OWNED_NAMES = {"batch": "transformers.BatchEncoding", "graph": OF_GRAPHS}
 
 
 _FROM_HOST = Fact(Kind.FUNCTION, "", lives=Lives.HOST)

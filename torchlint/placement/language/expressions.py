@@ -19,7 +19,7 @@ from torchlint.placement.hazards.comparisons import (
 from torchlint.placement.hazards.wrappers import BEHIND, note_behind
 from torchlint.placement.interpreter import Env, Interpreter, expression, negated
 from torchlint.placement.knowledge.apis import api_value
-from torchlint.placement.knowledge.frameworks_bridge import framework_attribute
+from torchlint.placement.knowledge.frameworks_bridge import OF_GRAPH, OF_GRAPHS, framework_attribute
 from torchlint.placement.language.binding import bind
 from torchlint.placement.language.branches import choose, condition_of
 from torchlint.placement.language.conditions import narrow, truth_test
@@ -152,6 +152,8 @@ def attribute_of(run: Interpreter, base: Value, attr: str, node: cst.Attribute, 
         return base.but(facts=base.facts & {"assumed", "perhaps"})
     if base.kind is Kind.OWNED and base.element is not None and base.name == "transformers.BatchEncoding":
         return base.element if attr not in ("encodings", "is_fast", "n_sequences") else UNKNOWN
+    if base.kind is Kind.OWNED and base.element is not None and base.name == OF_GRAPHS and attr in OF_GRAPH:
+        return base.element
     if base.kind in (Kind.UNKNOWN, Kind.OWNED, Kind.MAPPING):
         # What a batch or an output holds lives where it does.
         places = with_rank(base.places, None)
@@ -243,7 +245,7 @@ def _choice(run: Interpreter, node: cst.IfExp, test: Value, yes: Value, no: Valu
     facts = yes.facts & no.facts & {"torch.device"} if yes.kind is no.kind else frozenset()
     if is_left_out(run, node.body, yes) or is_left_out(run, node.orelse, no):
         facts |= (yes.facts | no.facts) & {"torch.device"}
-    if len(texts) == 2 and "cpu" in families and is_type_of_tensor(node, vendor):
+    if sum(v.name == "cpu" or v.on_host for v in (yes, no)) == 1 and is_type_of_tensor(node):
         facts |= {TYPE_OF_TENSOR}
     refused = next((v for v in (yes, no) if "refused" in v.facts), None)
     if refused is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from torchlint.placement.calls.operations import augmented
+from torchlint.placement.devices import asks_for_cuda, follow_tensor
 from torchlint.placement.events import Autocast, Demand, Return, Sync
 from torchlint.placement.evidence.demands import (
     asks_availability,
@@ -188,7 +189,9 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
         note_demand(run, node)
     if not branches:
         return ENDED
+    following = _followed(node, branches) if type(node.orelse) is not cst.If and len(branches) == 2 else {}
     merged = meet(before, branches)
+    merged.update(following)
     if len(branches) > 1:
         # What a test said of `x[key]` holds in its branch alone.
         merged = {k: v for k, v in merged.items() if k[-1] != "]" or k in env}
@@ -202,6 +205,15 @@ def if_(run: Interpreter, node: cst.If, env: Env) -> Outcome | None:
         return Outcome(tests=tests, condition=key)
     once = frozenset(["first"]) if has_it_already(run, node) else NO_FACTS
     return Outcome(tests=negated(tests) | once, condition=opposite(key))
+
+
+def _followed(node: cst.If, branches: list[Branch]) -> Env:
+    """What names hold that `if x.is_cuda:` binds to a device."""
+    if not asks_for_cuda(node.test):
+        return {}
+    taken, skipped = (branch.env for branch in branches)
+    found = {n: follow_tensor(node, v, skipped.get(n)) for n, v in taken.items() if v is not skipped.get(n)}
+    return {name: device for name, device in found.items() if device is not None}
 
 
 #: What a test says of how many steps there are between.

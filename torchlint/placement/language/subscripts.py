@@ -6,7 +6,8 @@ from typing import Any
 
 import libcst as cst
 
-from torchlint.placement.calls.operations import check_index
+from torchlint.placement.calls.operations import as_tensor_if_moved, check_index
+from torchlint.placement.calls.owing import note_picked
 from torchlint.placement.events import Operand
 from torchlint.placement.evidence.flags import as_flag
 from torchlint.placement.hazards.syncs import demand, demand_host, emit_sync
@@ -62,6 +63,8 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
         return NUMBER
     if base.kind is Kind.TENSOR:
         return _index_tensor(run, node, base, plain, indices)
+    if _is_copied_to_host(base) and any(i.kind is Kind.TENSOR for i in indices):
+        return _index_tensor(run, node, as_tensor_if_moved(base), plain, indices)
     single = len(node.slice) == 1 and len(plain) == 1
     if base.kind is Kind.MAPPING or base.keys:
         key = string(plain[0]) if single else None
@@ -94,6 +97,7 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
     if base.kind is Kind.STRING:
         return Value(Kind.STRING)
     if base.kind is Kind.UNKNOWN:
+        note_picked(run, node, base, [Operand(n, v, "index") for n, v in zip(plain, indices)])
         places = base.places if "batch" in base.facts else with_rank(base.places, None)
         # What was moved and has several dimensions is a tensor.
         kind = Kind.TENSOR if len(node.slice) > 1 and "fresh" in base.facts and places else Kind.UNKNOWN
@@ -114,6 +118,11 @@ def _is_old_item(node: cst.Subscript, base: Value) -> bool:
     named = (dotted(node.value.value) or "").rpartition(".")[2].lower()
     scalar = base.kind is Kind.TENSOR and "loss" in base.facts
     return scalar or named.endswith(("loss", "cost")) or named.startswith(("loss", "cost"))
+
+
+def _is_copied_to_host(value: Value) -> bool:
+    """Whether something was sent to the host, so that what takes a tensor as its index is a tensor: no Module does."""
+    return value.kind is Kind.UNKNOWN and value.on_host and "fresh" in value.facts
 
 
 def _takes_all(element: cst.SubscriptElement) -> bool:
@@ -157,6 +166,7 @@ _ELEMENT = frozenset({"element"})
 def _index_tensor(
     run: Interpreter, node: cst.Subscript, base: Value, plain: list[Any], indices: list[Value]
 ) -> Value:
+    note_picked(run, node, base, [Operand(n, v, "index") for n, v in zip(plain, indices)])
     indices = [_as_batch(run, index, value, base) for index, value in zip(plain, indices)]
     tensors = [i for i in indices if i.kind is Kind.TENSOR]
     if tensors or any(i.kind is Kind.UNKNOWN for i in indices):

@@ -7,7 +7,7 @@ import re
 import libcst as cst
 
 from torchlint.placement.calls.arguments import Arguments, spread
-from torchlint.placement.calls.operations import mix
+from torchlint.placement.calls.operations import as_tensor_if_moved, mix
 from torchlint.placement.definitions.classes import save_for_backward, start_analysis
 from torchlint.placement.definitions.records import Class, Function
 from torchlint.placement.events import (
@@ -100,6 +100,8 @@ def method_call(
         name_devices(run, node, name, receiver, arguments)
     if receiver.kind is Kind.MODULE and (name == "generate" or (name == "update" and is_metric(receiver))):
         inputs = [*arguments.all(), *spread(node, arguments)]
+        if name == "update":
+            inputs = [Operand(o.node, as_tensor_if_moved(o.value), o.role) for o in inputs]
         mix(run, node, name, [Operand(func.value, receiver, "module"), *inputs])
     known = framework_method(run, receiver, name, node, arguments)
     if known is not None:
@@ -111,6 +113,8 @@ def method_call(
         return Value(Kind.STRING)
     if name in PLACING and receiver.kind is Kind.UNKNOWN:
         receiver = _entry(run, func.value, receiver)
+    if name in PLACING and receiver.kind is Kind.DATASET and receiver.element is not None:
+        env[dotted(func.value) or ""] = receiver.but(element=None)  # what it holds moves, or a copy does
     if name in MOVES and receiver.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.MODULE):
         return move(run, node, func, name, receiver, arguments, env)
     if receiver.kind in (Kind.OBJECT, Kind.DATASET) and isinstance(receiver.ref, Class):

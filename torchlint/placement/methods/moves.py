@@ -143,8 +143,19 @@ def move(
         _note_settled(run, value, target)
         from torchlint.placement.calls.dispatch import moved_in_place
 
-        moved_in_place(run, func.value, dotted(func.value), value, result, env)
+        moved_in_place(run, func.value, dotted(_itself(func.value)), value, result, env)
     return result
+
+
+#: Methods of a Module that return the Module itself.
+_OF_ITSELF = frozenset("half float double bfloat16 eval train requires_grad_ to cuda cpu".split())
+
+
+def _itself(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`model` in `model.half().eval()`: the Module that a chain of such methods is called on."""
+    while type(node) is cst.Call and type(node.func) is cst.Attribute and node.func.attr.value in _OF_ITSELF:
+        node = node.func.value
+    return node
 
 
 def _loses(run: Interpreter, node: cst.Call, receiver: cst.BaseExpression) -> bool:

@@ -233,7 +233,9 @@ def _general_method(
             emit_sync(run, node, "copy_", source, hidden=True)
         return value
     if name in ("expand_as", "view_as", "reshape_as"):
-        return value.but(places=with_rank(value.places, None), facts=value.facts - LOSSY)
+        # What is expanded loses no dimension.
+        kept = 1 if name == "expand_as" and value.places and all(p.rank == 1 for p in value.places) else None
+        return value.but(places=with_rank(value.places, kept), facts=value.facts - LOSSY)
     strict = is_strict(name, binding)
     mixed = (
         mix(run, node, name, [receiver, *operands], in_place=in_place, strict=strict) if operands else value

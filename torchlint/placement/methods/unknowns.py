@@ -23,6 +23,7 @@ from torchlint.placement.methods.modules import (
     scaler_method,
     switch_mode,
 )
+from torchlint.placement.methods.moves import CASTS
 from torchlint.placement.methods.tensors import copied_before, read_tensor, tensor_method
 from torchlint.placement.syntax import dotted
 from torchlint.placement.timeline import read_pending
@@ -38,6 +39,7 @@ from torchlint.placement.values import (
     Where,
     sequence,
     tensor,
+    with_rank,
 )
 
 
@@ -135,12 +137,19 @@ def unknown_method(
         run.timeline.waited = waited
         # Whatever it is, what comes of it is where it is.
         facts = value.facts - {"fresh"}
+        if name in CASTS and "fresh" in value.facts and value.places:
+            # It was moved, and what has both `to` and `long` is a tensor: a Module has no `long`.
+            return Value(Kind.TENSOR, with_rank(value.places, None), Certainty.INFERRED, facts=_cast(name, facts))
         if name in _COMPUTING and value.facts & _OF_TENSORS and value.places and not value.on_host:
             facts |= {"computed"}
         return Value(
             Kind.UNKNOWN, tuple(p._replace(rank=None) for p in value.places), Certainty.INFERRED, facts=facts
         )
     return result
+
+
+def _cast(name: str, facts: frozenset[str]) -> frozenset[str]:
+    return facts | {"mask"} if name == "bool" else facts
 
 
 #: Facts of what is a tensor if it computes: a model or a move gave it, or a gradient flows through it.

@@ -7,7 +7,7 @@ import re
 import libcst as cst
 
 from torchlint.placement.calls.arguments import Arguments, spread
-from torchlint.placement.calls.operations import mix, note_parameters
+from torchlint.placement.calls.operations import as_tensor_if_moved, mix, note_parameters
 from torchlint.placement.devices import (
     device_places,
 )
@@ -20,6 +20,7 @@ from torchlint.placement.events import (
 from torchlint.placement.hazards.wrappers import BEHIND, first_device, hides, note_parallel
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge import torch_api
+from torchlint.placement.knowledge.frameworks_bridge import is_metric
 from torchlint.placement.syntax import dotted, without_comments, words
 from torchlint.placement.torch_functions.creation import from_mapping
 from torchlint.placement.torch_functions.operations import element_tensor, refused_by_autocast
@@ -219,6 +220,8 @@ def module_forward(run: Interpreter, module: Value, node: cst.Call, arguments: A
     given = [_batch_input(o) for o in arguments.all() + spread(node, arguments)]
     if known and given:
         given[0] = tensor_input(given[0])
+    elif is_metric(module):
+        given = [Operand(o.node, as_tensor_if_moved(o.value), o.role) for o in given]
     elif arguments.positional:
         given[0] = _moved_input(given[0])
     if not known and arguments.positional and "wrapped" not in module.facts:

@@ -26,7 +26,7 @@ from torchlint.placement.hazards.syncs import emit_full_sync
 from torchlint.placement.hazards.texts import note_device_text
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.knowledge import torch_api
-from torchlint.placement.syntax import dotted, integer, words
+from torchlint.placement.syntax import descendants, dotted, integer, string, words
 from torchlint.placement.torch_functions.registry import api
 from torchlint.placement.values import (
     HOST,
@@ -200,7 +200,7 @@ def vendor_call(run: Interpreter, name: str, node: cst.Call, arguments: Argument
             note_start(run, node)
         first = arguments.positional[0] if arguments.positional else None
         asks = name.endswith((".set_device", ".get_device_capability"))
-        chosen = asks and first is not None and integer(first.node) is None
+        chosen = asks and first is not None and integer(first.node) is None and not _falls_back(run)
         emit_device_name(run, DeviceName(node, run.scene, family, "api", name, raises=True, chosen=chosen))
     last = name.rsplit(".", 1)[-1]
     if last in ("set_device", "device") and arguments.positional:
@@ -209,6 +209,17 @@ def vendor_call(run: Interpreter, name: str, node: cst.Call, arguments: Argument
         place = Alternative(Place(Where.NAMED, words(node) if "…" not in words(node) else family), None, node)
         return Value(Kind.DEVICE if last == "current_device" else Kind.CONTEXT, (place,))
     return UNKNOWN
+
+
+def _falls_back(run: Interpreter) -> bool:
+    """Whether the function itself goes on to ask for CUDA, and computes on the CPU where there is none."""
+    function = run.frame.function
+    if function is None or run.scene.tests or run.scene.conditions:
+        return False
+    return any(
+        type(node) is cst.IfExp and string(node.orelse) == "cpu" and words(node.test).endswith("cuda.is_available()")
+        for node in descendants(function.node)
+    )
 
 
 def _note_index(run: Interpreter, name: str, given: Operand) -> None:
