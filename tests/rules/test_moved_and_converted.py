@@ -149,3 +149,37 @@ def test_the_rest_of_a_graph_stays_on_the_host() -> None:
 )
 def test_a_graph_that_is_moved_or_may_be_is_fine(transform: str, moved: str) -> None:
     assert reported_lines(GRAPH.format(transform, moved), "DEV102") == []
+
+
+POLICY = """
+    import torch
+    from torch.utils.data import DataLoader
+
+    def clone(policy, dataset, device):
+        policy = policy.to(device)
+        for batch in DataLoader(dataset, batch_size=32):
+            logits = policy(batch["seen"].to(device))
+            done = batch["done"]{}
+            loss = -torch.distributions.Categorical(logits=logits).log_prob(done).mean()
+            loss.backward()
+    """
+
+
+def test_a_distribution_is_asked_about_what_stayed_on_the_host() -> None:
+    assert reported_lines(POLICY.format(""), "DEV102") == [10]
+    assert reported_lines(POLICY.format(".to(device)"), "DEV102") == []
+
+
+VIDEO = """
+    def reconstruct(generator, loader, host=False):
+        for x in loader:
+            video = x["video"]
+            if not host:
+                {}video.cuda()
+            yield generator(video[:, :, 0])
+    """
+
+
+def test_what_is_indexed_along_several_dimensions_is_a_tensor_and_stays_where_it_is() -> None:
+    assert reported_lines(VIDEO.format(""), "DEV101") == [6]
+    assert reported_lines(VIDEO.format("video = "), "DEV101") == []

@@ -299,6 +299,7 @@ class Interpreter:
         facts = value.facts
         if kind is Kind.TENSOR and "collated" not in facts and kind_from_use(name, usage, parts=False) is None:
             several = name in usage.through or name in usage.displays or name in usage.entries
+            several = several or "[,]" in usage.attributes.get(name, ())  # `video[:, 0]`, as nothing else is asked
             if is_part_of_batch(name, usage) and not several:
                 facts |= self.part
         return value.but(kind=kind, certainty=min(value.certainty, Certainty.INFERRED), facts=facts)

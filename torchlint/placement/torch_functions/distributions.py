@@ -5,10 +5,12 @@ Source: torch/distributions (`rsample` and `log_prob` compute with `loc`, `scale
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from torchlint.placement.calls.arguments import Arguments
-from torchlint.placement.calls.operations import mix
+from torchlint.placement.calls.operations import as_tensor_if_moved, mix
 from torchlint.placement.events import Operand
 from torchlint.placement.interpreter import Interpreter
 from torchlint.placement.torch_functions.registry import api
@@ -46,7 +48,7 @@ def make_distribution(run: Interpreter, name: str, node: cst.Call, arguments: Ar
         return inner if last == "Independent" else UNKNOWN
     if not last[:1].isupper() or last.endswith(("Transform", "Constraint")) or not given or arguments.unpacked:
         return UNKNOWN
-    parameters = [o.value for o in given if o.value.kind is not Kind.NONE]
+    parameters = [as_tensor_if_moved(o.value) for o in given if o.value.kind is not Kind.NONE]
     if any(v.kind not in (Kind.TENSOR, Kind.NUMBER) for v in parameters):
         return UNKNOWN
     tensors = [v for v in parameters if v.kind is Kind.TENSOR]
@@ -73,12 +75,20 @@ def distribution_method(
         places = with_rank(value.places, 1) if sizes else value.places
         return tensor(places, value.certainty, facts)
     if name in _COMPARING:
-        return mix(run, node, name, [own, *arguments.positional]).but(facts=own.value.facts)
+        given = [replace(o, value=_compared(o.value)) for o in arguments.positional]
+        return mix(run, node, name, [own, *given]).but(facts=own.value.facts)
     if name in ("entropy", "perplexity", "enumerate_support"):
         return tensor(with_rank(value.places, None), value.certainty, own.value.facts)
     if name == "expand":
         return value.at(with_rank(value.places, 1))
     return UNKNOWN
+
+
+def _compared(value: Value) -> Value:
+    """What a distribution is asked about is a tensor."""
+    if value.kind is not Kind.UNKNOWN or not value.places or "assumed" in value.facts:
+        return value
+    return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
 
 
 def distribution_attribute(value: Value, name: str) -> Value:
