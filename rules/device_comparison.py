@@ -69,7 +69,7 @@ class DeviceComparison(Rule):
 
     def _fix(self, compare: Compare) -> NodeFix | None:
         node = compare.node
-        if not isinstance(node, cst.Comparison) or compare.right is None:
+        if not isinstance(node, cst.Comparison) or compare.right is None or len(node.comparisons) > 1:
             return None
         sides = ((node.left, compare.left), (node.comparisons[0].comparator, compare.right))
         device = next((n for n, v in sides if v.kind is Kind.DEVICE), None)

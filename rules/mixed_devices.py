@@ -246,7 +246,11 @@ class MixedDevices(Rule):
         create = faulty_creation(mix, self._origins)
         if create is None:
             message = f"`{shown(accused.node, self.context)}` is on the CPU and joins {there}"
-            yield self.finding(mix, message, confidence=sure, notes=notes, cause=host.through or host.origin)
+            at: Mix | cst.CSTNode = mix
+            if type(mix.node) is cst.Call and any(accused.node is arg.value for arg in mix.node.args):
+                at = accused.node  # which of the arguments of a call it is
+                notes.insert(0, Note("context", mix.node, "they meet here"))
+            yield self.finding(at, message, confidence=sure, notes=notes, cause=host.through or host.origin)
         elif not is_hot(create.scene) and not is_hot(mix.scene):  # else DEV201 says it
             message = f"`{shown(create.node, self.context)}` is created on the CPU and joins {there}"
             notes.insert(0, Note("context", mix.node, "they meet here"))

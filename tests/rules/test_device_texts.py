@@ -216,3 +216,30 @@ def test_a_parameter_that_is_left_out_leaves_a_torch_device(given: str) -> None:
         """
     expect(code.format(default="=None", given=given, mark="  # <-"), "DEV108")
     expect(code.format(default="", given=given, mark=""), "DEV108")
+
+
+@pytest.mark.parametrize(
+    "text", ["'gpu:%d' % index", "f'gpu:{index}'", "'gpu:{}'.format(index)", "'gpu:' + str(index)", "('gpu:%d' % (index))"]
+)
+def test_a_text_of_a_wrong_type_is_reported_whatever_its_index(text: str) -> None:
+    expect(f"import torch\ndef work(index):\n    return torch.device({text})  # <-\n", "DEV117")
+
+
+@pytest.mark.parametrize("text", ["'cuda:%d' % index", "f'{index}:gpu'", "f'{index}gpu:0'", "'%s:0' % index", "index + ':0'"])
+def test_a_text_whose_type_may_be_right_is_silent(text: str) -> None:
+    expect(f"import torch\ndef work(index):\n    return torch.device({text})\n", "DEV117")
+
+
+@pytest.mark.parametrize(
+    "test, marked",
+    [
+        ("x.device == y.device == 'cuda'", True),
+        ("'cpu' != x.device == y.device", True),
+        ("x.device == y.device == z", False),
+        ("x.device.type == y.device.type == 'cuda'", False),
+        ("str(x.device) == str(y.device) == 'cuda:0'", False),
+    ],
+)
+def test_a_chain_of_comparisons_with_a_text_is_reported(test: str, marked: bool) -> None:
+    mark = "  # <-" if marked else ""
+    expect(f"import torch\ndef work(x: torch.Tensor, y: torch.Tensor, z):\n    return {test}{mark}\n", "DEV108")

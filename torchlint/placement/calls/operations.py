@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.placement.calls.accelerators import note_split
-from torchlint.placement.calls.owing import note_owed
+from torchlint.placement.calls.owing import note_owed, parameter_of
 from torchlint.placement.definitions.records import Joined, Joining
 from torchlint.placement.events import Attribute, HostOnly, Leftover, Mix, Operand
 from torchlint.placement.hazards.graphs import keep, keep_state
@@ -283,6 +283,25 @@ def note_parameters(run: Interpreter, node: cst.CSTNode, tensors: Sequence[Opera
                 if first != second and not (isinstance(first, Place) and isinstance(second, Place)):
                     joining = Joining(node, one, another, run.scene.conditions - run.frame.assured)
                     function.mixes.setdefault((first, second), joining)
+
+
+def note_whatever(run: Interpreter, node: cst.CSTNode, operands: Sequence[Operand]) -> None:
+    """An operator joins two parameters of which nothing tells the kind: a call may give tensors for both."""
+    names = {name for operand in operands if (name := _with_its_dimensions(operand.node)) is not None}
+    given = {parameter_of(operand.value) for operand in operands}
+    if len(names) == len(operands) and names == given and not any(run.frame.usage.assigned.get(n) for n in names):
+        note_parameters(run, node, operands)
+
+
+#: Methods that leave a tensor with as many dimensions as it has, or one more.
+_KEEPING = frozenset("transpose permute t contiguous unsqueeze float double half long int bool detach clone".split())
+
+
+def _with_its_dimensions(node: cst.CSTNode) -> str | None:
+    """The name whose tensor an expression is, with the dimensions that it came with."""
+    while type(node) is cst.Call and type(node.func) is cst.Attribute and node.func.attr.value in _KEEPING:
+        node = node.func.value
+    return node.value if type(node) is cst.Name else None
 
 
 #: Tests by which a run decides about devices.

@@ -24,7 +24,7 @@ def note_owed(run: Interpreter, node: cst.CSTNode, api: str, operands: Sequence[
     function = run.frame.function
     if function is None or len(function.owed) >= _MOST or run.scene.only_host:
         return
-    unknown = [(o, name) for o in operands if (name := _parameter(o.value)) is not None]
+    unknown = [(o, name) for o in operands if (name := parameter_of(o.value)) is not None]
     if not unknown:
         return
     for operand in operands:
@@ -41,11 +41,11 @@ def note_owed(run: Interpreter, node: cst.CSTNode, api: str, operands: Sequence[
 
 def note_picked(run: Interpreter, node: cst.Subscript, table: Value, indices: Sequence[Operand]) -> None:
     """Remember that a function takes what a parameter says out of another one."""
-    function, base = run.frame.function, _parameter(table, _PICKED)
+    function, base = run.frame.function, parameter_of(table, _PICKED)
     if function is None or base is None or len(function.picked) >= _MOST or run.scene.only_host:
         return
     for operand in indices:
-        name = _parameter(operand.value, _PICKED)
+        name = parameter_of(operand.value, _PICKED)
         if name is not None and name != base and not any(p.node is node for p in function.picked):
             function.picked.append(Picked(node, (node.value, base), (operand.node, name), run.scene))
 
@@ -61,7 +61,7 @@ def settle_picked(run: Interpreter, function: Function, bound: dict[str, Value])
             if host.rank == 1 and len(table.places) == 1:
                 yield Owed(picked.node, "index", operand, host, *picked.which, picked.scene)
             continue
-        base, index = _parameter(table, _PICKED), _parameter(bound.get(picked.which[1], UNKNOWN), _PICKED)
+        base, index = parameter_of(table, _PICKED), parameter_of(bound.get(picked.which[1], UNKNOWN), _PICKED)
         caller = run.frame.function
         if base is None or index is None or caller is None or caller is function or caller.run is not function.run:
             continue
@@ -74,7 +74,7 @@ def settle_picked(run: Interpreter, function: Function, bound: dict[str, Value])
 _PICKED = (Kind.UNKNOWN, Kind.TENSOR)
 
 
-def _parameter(value: Value, kinds: tuple[Kind, ...] = (Kind.UNKNOWN,)) -> str | None:
+def parameter_of(value: Value, kinds: tuple[Kind, ...] = (Kind.UNKNOWN,)) -> str | None:
     """The parameter that a value of unknown kind is, or was derived from by methods."""
     if value.kind not in kinds or len(value.places) != 1 or "assumed" in value.facts:
         return None
@@ -90,7 +90,7 @@ def settle_owed(run: Interpreter, function: Function, node: cst.Call, bound: dic
         value = bound.get(owed.parameter)
         if value is None:
             continue
-        name = _parameter(value)
+        name = parameter_of(value)
         caller = run.frame.function
         if name is not None and caller is not None and caller is not function and caller.run is function.run:
             if len(caller.owed) < _MOST:

@@ -51,7 +51,7 @@ def judge_call(
         for accused, witness, name in ((a, b, first), (b, a, second)):
             if not _judges(accused, witness):
                 continue
-            if (not accused.on_host or witness.may_be_on_host) and apart(run, accused, witness) is None:
+            if (not accused.may_be_on_host or witness.may_be_on_host) and apart(run, accused, witness) is None:
                 continue
             if own and _is_collection(name, bound):
                 # It is the function that takes it apart and has to move its parts.

@@ -63,7 +63,8 @@ def distinguishes_tensor(attribute: str) -> bool:
 
 
 _PLACING = frozenset(["to", "cuda", "cpu"])
-_OF_MODULES = _PLACING | {"eval", "train", "zero_grad"}
+_SWITCHING = frozenset(["eval", "train"])
+_OF_MODULES = _PLACING | _SWITCHING | {"zero_grad"}
 
 
 def speaks_of_array(attribute: str) -> bool:
@@ -100,6 +101,8 @@ def kind_from_use(name: str, usage: Usage, *, parts: bool = True) -> Kind | None
     if name in usage.called and used & _OF_MODULES and used - MARKS <= torch_api.MODULE_ATTRIBUTES:
         # It is sent to a device or switched to training, and it is called: no tensor can be.
         return Kind.MODULE
+    if used & _PLACING and used & _SWITCHING and used - MARKS <= torch_api.MODULE_ATTRIBUTES:
+        return Kind.MODULE  # no tensor is switched to training, whoever calls this in the end
     if name in usage.called and f"{name}.eval" in usage.called:
         return Kind.MODULE  # whatever else it has
     if name in usage.called or name in usage.unpacked or "[str]" in used or "backward()" in used:

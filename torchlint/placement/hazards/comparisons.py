@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -66,6 +67,18 @@ def compare_devices(
         names = [v.name or "" for v in (left, right) if v.kind is Kind.STRING]
         if any(":" in name and is_device_text(name) for name in names):
             run.emit(Compare(node, run.scene, "type == indexed", left, right))
+
+
+def compare_chain(
+    run: Interpreter, node: cst.Comparison, values: Sequence[Value], operators: Sequence[type[cst.BaseCompOp]]
+) -> None:
+    """Note that a chain (`x.device == y.device == "cuda"`) compares a tensor's device with a text."""
+    for left, right, operator in zip(values, values[1:], operators):
+        texts = [v for v in (left, right) if v.kind is Kind.STRING and is_device_text(v.name or "")]
+        devices = [v for v in (left, right) if "of tensor" in v.facts]
+        if operator in _EQUAL and texts and devices and not is_device_of_text(texts[0]):
+            run.emit(Compare(node, run.scene, "device == str", left, right))
+            return
 
 
 def _may_be_text(run: Interpreter, node: cst.Comparison, text: Value) -> bool:

@@ -134,3 +134,23 @@ def note_device_text(run: Interpreter, node: cst.BaseExpression, value: Value, e
     known = known_text(run, node, env)
     if known is not None and is_refused(known.text):
         run.emit(DeviceText(node, run.scene, known.text, known.name, known.default))
+    kind, colon, _ = _start(node).partition(":") if known is None else ("", "", "")
+    if colon and _MISTAKEN.fullmatch(kind):
+        run.emit(DeviceText(node, run.scene, f"{kind}:…"))  # whatever the index turns out to be
+
+
+def _start(node: cst.CSTNode) -> str:
+    """What a text begins with, as far as it stands in the code."""
+    literal = string(node)
+    if literal is not None:
+        return literal
+    if type(node) is cst.FormattedString:
+        first = next(iter(node.parts), None)
+        return first.value if type(first) is cst.FormattedStringText else ""
+    if type(node) is cst.BinaryOperation and type(node.operator) is cst.Add:
+        return _start(node.left)
+    if type(node) is cst.BinaryOperation and type(node.operator) is cst.Modulo:
+        return _start(node.left).partition("%")[0]
+    if type(node) is cst.Call and type(node.func) is cst.Attribute and node.func.attr.value == "format":
+        return _start(node.func.value).partition("{")[0]
+    return ""

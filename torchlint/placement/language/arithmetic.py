@@ -6,12 +6,13 @@ from typing import Any
 
 import libcst as cst
 
-from torchlint.placement.calls.operations import as_tensor_if_moved, mix, note_parameters
+from torchlint.placement.calls.operations import as_tensor_if_moved, mix, note_parameters, note_whatever
 from torchlint.placement.calls.owing import note_owed
 from torchlint.placement.events import Operand
 from torchlint.placement.evidence.kinds import has_shape
 from torchlint.placement.hazards.comparisons import (
     are_never_equal,
+    compare_chain,
     compare_devices,
     is_left_out,
     mark_compared,
@@ -128,6 +129,8 @@ def _operate(
         ):
             return result.but(facts=result.facts | {"loss"})
         return result
+    if a.kind is b.kind is Kind.UNKNOWN:
+        note_whatever(run, node, [Operand(left_node, a), Operand(node.right, b)])
     if a.kind is b.kind and a.kind in (Kind.NUMBER, Kind.ARRAY, Kind.STRING):
         if a.kind is Kind.NUMBER:
             if operator is cst.BitAnd:
@@ -204,6 +207,8 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
     operators = [type(c.operator) for c in node.comparisons]
     if len(values) == 2:
         compare_devices(run, node, left, values[1], operators[0])
+    else:
+        compare_chain(run, node, values, operators)
     for side in (node.left, *(c.comparator for c in node.comparisons)):
         mark_compared(run, side)
     if _asks_for_none(values, operators):
@@ -227,6 +232,8 @@ def comparison(run: Interpreter, node: cst.Comparison, env: Env) -> Value:
         read_pending(run, node, "compare", value)
     if operators[-1] in (cst.In, cst.NotIn) and values[0].kind is not Kind.STRING and "batch" not in values[-1].facts:
         emit_sync(run, node, "in", values[-1], hidden=True)  # Tensor.__contains__ asks whether any element is equal
+    if len(values) == 2 and operators[0] not in _TRUTH_ONLY and all(v.kind is Kind.UNKNOWN for v in values):
+        note_whatever(run, node, [Operand(node.left, left), Operand(node.comparisons[0].comparator, values[1])])
     tests = _comparison_tests(run, node, values, operators)
     if any(o in _TRUTH_ONLY for o in operators) or not _may_be_elementwise(values):
         return Value(Kind.NUMBER, read_numbers(values), tests=tests)
