@@ -327,7 +327,8 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
             mix(run, node, "forward", [perhaps, first])
         else:
             note_parameters(run, node, [perhaps, first])
-    if target.kind is Kind.UNKNOWN and (dotted(node.func) or "").rpartition(".")[2] in run.usage.losses:
+    called = (dotted(node.func) or "").rpartition(".")[2]
+    if target.kind is Kind.UNKNOWN and (called in run.usage.losses or called in _LOSSES):
         # Backward runs on what it makes of a prediction and a target.
         mix(run, node, "loss", [tensor_input(o) for o in arguments.positional[:2]])
     if _is_model(node.func) or any(o.value.kind in _MAY_HOLD_TENSORS for o in arguments.all()):
@@ -357,6 +358,9 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
     name = (dotted(node.func) or "").rsplit(".", 1)[-1]
     return as_flag(result, name) if "_" in name else result
 
+
+#: What a loss is called that an evaluation is given.
+_LOSSES = frozenset(["criterion", "loss_fn", "loss_func", "loss_function"])
 
 #: What an argument is that may be, or hold, what is computed with.
 _MAY_HOLD_TENSORS = frozenset([Kind.TENSOR, Kind.UNKNOWN, Kind.SEQUENCE, Kind.MAPPING, Kind.MODULE, Kind.LOADER])
