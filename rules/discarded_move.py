@@ -75,7 +75,7 @@ class DiscardedMove(Rule):
     def on_move(self, move: Move) -> Iterator[Report]:
         if move.moves_device and ("part" in move.value.facts or _is_taken_tensor(move)):
             self._moved_parts.append(move)
-        if move.use not in (Use.DROPPED, Use.LOOP_VARIABLE, Use.UNREAD):
+        if move.use not in (Use.DROPPED, Use.LOOP_VARIABLE, Use.UNREAD, Use.NEVER):
             return
         if move.value.kind is not Kind.TENSOR and "copies" not in move.value.facts:
             return
@@ -89,6 +89,9 @@ class DiscardedMove(Rule):
                 f"only the loop variable `{source}` is bound to the moved copy;"
                 " what is iterated over keeps the old one"
             )
+            confidence = weakest(confidence, Confidence.LIKELY)
+        elif move.use is Use.NEVER:
+            message = f"`map` calls nothing until something goes through its result: `{source}` stays where it is"
             confidence = weakest(confidence, Confidence.LIKELY)
         elif move.use is Use.UNREAD:
             message = (

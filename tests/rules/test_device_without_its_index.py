@@ -62,3 +62,26 @@ def test_a_device_is_set_before_the_program_asks_whether_there_is_one() -> None:
 
 def test_a_program_that_is_told_its_gpu_may_be_for_gpus() -> None:
     assert reported_lines(PROGRAM.format('"cuda"'), "DEV502") == []
+
+
+FLAG = """
+    import torch
+    from torch import nn
+
+    class Coder(nn.Module):
+        def forward(self, image):
+            on_cuda = {asked}
+            mean = torch.zeros(1, 8)
+            if on_cuda:
+                mean = mean.cuda()
+            return mean + image
+    """
+
+
+@pytest.mark.parametrize("asked", ["image.is_cuda", "next(self.parameters()).is_cuda"])
+def test_a_flag_that_holds_where_something_is_loses_the_index_too(asked: str) -> None:
+    assert reported_lines(FLAG.format(asked=asked), "DEV501") == [10]
+
+
+def test_a_flag_of_its_own_is_the_program_s() -> None:
+    assert reported_lines(FLAG.format(asked="self.on_cuda"), "DEV501") == []

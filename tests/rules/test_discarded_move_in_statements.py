@@ -132,3 +132,22 @@ def test_a_write_in_place_that_is_brought_to_some_type_has_done_its_work(stateme
 def test_what_a_class_that_is_not_seen_makes_may_be_a_module(made: str, reported: bool) -> None:
     code = f"import torch\nimport meta\ndef adapt(model):\n    learner = {made}(model)\n    learner.to('cuda')\n    return learner.clone()\n"
     assert bool(findings(code, "DEV101")) is reported
+
+
+def test_a_map_that_nothing_goes_through_moves_nothing() -> None:
+    code = """
+        def step(model, batch, device):
+            map(lambda t: t.to(device), batch)  # <-
+            return model(*batch)
+        """
+    expect(code, "DEV101")
+
+
+def test_a_map_that_is_gone_through_moves() -> None:
+    code = """
+        def step(model, batch, device):
+            batch = list(map(lambda t: t.to(device), batch))
+            list(map(lambda layer: layer.to(device), model.layers))
+            return model(*batch)
+        """
+    expect(code, "DEV101")

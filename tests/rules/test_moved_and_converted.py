@@ -183,3 +183,23 @@ VIDEO = """
 def test_what_is_indexed_along_several_dimensions_is_a_tensor_and_stays_where_it_is() -> None:
     assert reported_lines(VIDEO.format(""), "DEV101") == [6]
     assert reported_lines(VIDEO.format("video = "), "DEV101") == []
+
+
+SPOKEN = """
+    from transformers import AutoModelForCausalLM, AutoProcessor
+
+    def describe(name, prompt, frames, device):
+        model = AutoModelForCausalLM.from_pretrained(name).to(device)
+        processor = AutoProcessor.from_pretrained(name)
+        inputs = processor(text=prompt, videos=frames, return_tensors="pt"{}){}
+        return model.generate(**inputs)
+    """
+
+
+def test_what_a_processor_gives_is_on_the_host() -> None:
+    assert reported_lines(SPOKEN.format("", ""), "DEV102") == [8]
+
+
+@pytest.mark.parametrize(("told", "moved"), [(", device=device", ""), ("", ".to(device)")])
+def test_a_processor_may_be_told_its_device_and_what_it_gives_be_moved(told: str, moved: str) -> None:
+    assert reported_lines(SPOKEN.format(told, moved), "DEV102") == []

@@ -137,7 +137,7 @@ def emit_device_name(run: Interpreter, named: DeviceName) -> None:
     if born is None or born.function is named.scene.function:
         named.at_hand = device_at_hand(run)
     if named.what == "cuda()" and named.guarded and not named.chosen:
-        _note_neighbour(named, run.frame.self_name)
+        _note_neighbour(run, named)
         _note_own_module(run, named)
     old = run.events.get((DeviceName, named.node))
     if isinstance(old, DeviceName) and old.guarded and not named.guarded:
@@ -145,15 +145,27 @@ def emit_device_name(run: Interpreter, named: DeviceName) -> None:
     run.emit(named)
 
 
-def _note_neighbour(named: DeviceName, itself: str | None) -> None:
+def _note_neighbour(run: Interpreter, named: DeviceName) -> None:
     """`if x.is_cuda: y.cuda()` follows a tensor, and goes to the current device, not to that of `x`.
 
-    itself: the name of the object whose method it is; what it calls `is_cuda` is a flag of its own.
+    What an object calls its own `is_cuda` is a flag of its own.
     """
     for text, truth in named.scene.conditions:
-        asked = _IS_CUDA.fullmatch(text)
-        if truth and asked is not None and asked[1] != itself:
+        flag = text.partition("'")[0]
+        asked = _IS_CUDA.fullmatch(_bound_to(run, flag) if flag.isidentifier() else text)
+        if truth and asked is not None and asked[1] != run.frame.self_name:
             named.what, named.guarded, named.at_hand = "beside", False, f"{asked[1]}.device"
+
+
+def _bound_to(run: Interpreter, name: str) -> str:
+    """The expression that a function binds a name to, if it does so once."""
+    function = run.frame.function
+    if function is None or run.frame.usage.assigned.get(name) != 1:
+        return ""
+    for node in descendants(function.node.body):
+        if type(node) is cst.Assign and any(dotted(t.target) == name for t in node.targets):
+            return words(node.value)
+    return ""
 
 
 def _note_own_module(run: Interpreter, named: DeviceName) -> None:
@@ -248,7 +260,7 @@ _COLLECTIVE = frozenset(
 
 
 #: The text of a condition that asks whether a tensor is on CUDA; what is bound anew has its count behind it.
-_IS_CUDA = re.compile(r"([A-Za-z_][\w.]*)\.is_cuda(?:'\d+)?")
+_IS_CUDA = re.compile(r"([A-Za-z_][\w.]*|next\([\w.]+\.parameters\(\)\))\.is_cuda(?:'\d+)?")
 
 
 def works_with_others(usage: Usage) -> bool:

@@ -15,7 +15,7 @@ from torchlint.placement.definitions.functions import call_function
 from torchlint.placement.definitions.records import Class, Function
 from torchlint.placement.events import Attribute, Autocast, Call, Move, Operand
 from torchlint.placement.evidence.flags import as_flag
-from torchlint.placement.hazards.discards import mark_dropped
+from torchlint.placement.hazards.discards import mark_dropped, mark_never_run
 from torchlint.placement.hazards.graphs import keep
 from torchlint.placement.hazards.helpers import makes_a_copy
 from torchlint.placement.hazards.syncs import demand_shown, emit_sync, wait_for_all
@@ -44,6 +44,7 @@ def dropped_call(run: Interpreter, node: cst.Call, env: Env, row: cst.Tuple | No
     mark_dropped(run, node, env, row)
     value = run.evaluate(node, env)
     demand_shown(run, node, env)
+    mark_never_run(run, node)
     for kind in (Call, Autocast):
         event = run.events.get((kind, node)) if kind in run.kinds else None
         if isinstance(event, Call | Autocast) and not run.scene.expects_error:

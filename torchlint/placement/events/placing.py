@@ -25,6 +25,8 @@ class Use(enum.Enum):
     #: Bound to a parameter's name that the function reads no more.
     UNREAD = "bound to what is not read"
     LOOP_VARIABLE = "bound to a loop variable only"
+    #: In a function that is handed to a `map` whose result is dropped: it never runs.
+    NEVER = "never run"
 
 
 @dataclass(slots=True)

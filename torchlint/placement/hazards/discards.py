@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.placement.events import Use
+from torchlint.placement.events import Move, Use
 from torchlint.placement.interpreter import Env, Interpreter
 from torchlint.placement.syntax import assigned_names, children, descendants, dotted
-from torchlint.placement.values import Kind
+from torchlint.placement.values import Certainty, Kind
 
 _MOVES = frozenset(
     [
@@ -82,6 +82,20 @@ def mark_dropped_elements(run: Interpreter, comprehension: cst.BaseComp) -> None
     moved = _receiver(element) if type(element) is cst.Call else None
     if moved is not None and element is not None and moved in assigned_names(comprehension.for_in.target):
         run.move_uses[element] = Use.DROPPED
+
+
+def mark_never_run(run: Interpreter, call: cst.Call) -> None:
+    """`map(lambda t: t.to(device), tensors)` as a statement: `map` waits to be gone through, so that nothing moves.
+
+    Not even a Module would, whatever it is that is moved.
+    """
+    function = call.args[0].value if type(call.func) is cst.Name and call.func.value == "map" and call.args else None
+    if type(function) is not cst.Lambda or run.scene.expects_error:
+        return
+    moved, event = _receiver(function.body), run.events.get((Move, function.body))
+    if isinstance(event, Move) and moved in {p.name.value for p in function.params.params}:
+        event.use = Use.NEVER
+        event.value = event.value.but(kind=Kind.TENSOR, certainty=Certainty.INFERRED)
 
 
 def _receiver(call: cst.BaseExpression) -> str | None:

@@ -60,13 +60,10 @@ def transformers_facts() -> Iterator[Entry]:
         yield "transformers", f"{pattern}.decode {pattern}.convert_tokens_to_string", text
         ids = function(tokens, Kind.SEQUENCE)
         yield "transformers", f"{pattern}.batch_decode {pattern}.tokenize", ids
-    # Feature extractors compute in NumPy and convert at the end; image processors may be given a device.
+    # Feature extractors compute in NumPy and convert at the end; image processors may be told a device.
     features = docs + "main_classes/feature_extractor"
     yield "transformers", "*FeatureExtractor.__call__ *FeatureExtractor.pad", replace(called, source=features)
-    # What hears or reads has a feature extractor or a tokenizer alone to do it (transformers/models/*/processing_*.py).
-    audio = "Wav2Vec2* Whisper* Speech2Text* SpeechT5* SeamlessM4T* Clap* Musicgen* Pop2Piano* MCTCT* Clvp*"
-    yield "transformers", " ".join(f"{p}Processor*.__call__" for p in audio.split()), called
-    processed = replace(called, source=docs + "main_classes/processors", lives=None)
+    processed = replace(called, source=docs + "main_classes/processors", not_with=("device",))
     processors = "*Processor *ImageProcessor *ImageProcessorFast *VideoProcessor"
     yield "transformers", " ".join(f"{p}.__call__" for p in processors.split()), processed
     yield "transformers", "*Processor.decode", function(docs + "main_classes/processors", Kind.STRING)

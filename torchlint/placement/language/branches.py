@@ -163,8 +163,12 @@ def _chosen(
     away = not any(v.may_be_on_host for v in wanted)
     if not on_host and not away:
         return values
+    # What was moved where there is an accelerator is nowhere else then.
+    moved = "accelerator" in worlds and all(p.place.is_named for v in wanted for p in v.places)
     return [
-        v if v is None or decides else v.at(tuple(p for p in v.places if p.place.is_host is on_host))
+        v
+        if v is None or decides
+        else v.at(tuple(p for p in v.places if p.place.is_host is on_host and not (moved and not on_host)))
         for v, decides in zip(values, deciding)
     ]
 

@@ -202,6 +202,10 @@ def _is_copied(receiver: cst.BaseExpression, value: Value) -> bool:
     return "." not in name and "assumed" in value.facts and not last.endswith(_MODULE_WORDS)
 
 
+#: What holds wherever anything is elsewhere.
+_AVAILABLE = frozenset(["accelerator"])
+
+
 def _note_sent(run: Interpreter, value: Value, target: tuple[Alternative, ...]) -> None:
     """What a caller gave is not on the device that a part of it is sent to, as it came.
 
@@ -210,7 +214,7 @@ def _note_sent(run: Interpreter, value: Value, target: tuple[Alternative, ...]) 
     """
     if run.scene.role == "forward" or not is_as_given(value):
         return
-    if all(p.place.where is Where.NAMED for p in target) and target and not run.scene.tests:
+    if all(p.place.where is Where.NAMED for p in target) and target and run.scene.tests <= _AVAILABLE:
         for alternative in value.places:
             if alternative.place.where is Where.OF_CALLER:
                 run.frame.sent.setdefault(alternative.place, set()).update(p.place for p in target)
@@ -230,7 +234,7 @@ def _note_module_move(run: Interpreter, value: Value) -> None:
 def _note_settled(run: Interpreter, value: Value, target: tuple[Alternative, ...]) -> None:
     """A function that sends a Module of its caller to a device is the one that places things."""
     given = any(p.place.where is Where.OF_CALLER and p.through is None for p in value.places)
-    if given and not run.scene.tests and all(p.place.is_named for p in target):
+    if given and run.scene.tests <= _AVAILABLE and all(p.place.is_named for p in target):
         run.frame.settled.update(p.place for p in target)
 
 
