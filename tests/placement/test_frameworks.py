@@ -61,7 +61,7 @@ def test_classes_are_told_apart(name: str, kind: Kind) -> None:
     [
         ("transformers.BertTokenizerFast.__call__", Kind.OWNED, Lives.CREATED),
         ("transformers.AutoTokenizer.encode", Kind.TENSOR, Lives.CREATED),
-        ("transformers.CLIPProcessor.__call__", Kind.OWNED, None),
+        ("transformers.CLIPProcessor.__call__", Kind.OWNED, Lives.CREATED),
         ("transformers.AutoModelForCausalLM.generate", Kind.TENSOR, Lives.MODULE),
         ("torchvision.transforms.functional.to_tensor", Kind.TENSOR, Lives.HOST),
         ("torchvision.transforms.v2.functional.pil_to_tensor", Kind.TENSOR, Lives.HOST),

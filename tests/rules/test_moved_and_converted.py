@@ -186,18 +186,19 @@ def test_what_is_indexed_along_several_dimensions_is_a_tensor_and_stays_where_it
 
 
 SPOKEN = """
+    from PIL import Image
     from transformers import AutoModelForCausalLM, AutoProcessor
 
-    def describe(name, prompt, frames, device):
+    def describe(name, prompt, path, device):
         model = AutoModelForCausalLM.from_pretrained(name).to(device)
         processor = AutoProcessor.from_pretrained(name)
-        inputs = processor(text=prompt, videos=frames, return_tensors="pt"{}){}
+        inputs = processor(text=prompt, images=Image.open(path), return_tensors="pt"{}){}
         return model.generate(**inputs)
     """
 
 
 def test_what_a_processor_gives_is_on_the_host() -> None:
-    assert reported_lines(SPOKEN.format("", ""), "DEV102") == [8]
+    assert reported_lines(SPOKEN.format("", ""), "DEV102") == [9]
 
 
 @pytest.mark.parametrize(("told", "moved"), [(", device=device", ""), ("", ".to(device)")])

@@ -452,11 +452,6 @@ def assign_item(run: Interpreter, target: cst.Subscript, value: Value, env: Env)
         run.frame.function.changes |= "made" not in base.facts
     if run.scene.loops:
         run.frame.replaced[target] = value
-    if name is not None and base.kind is Kind.OWNED and base.element is not None:
-        # A loop over its keys replaces all that it holds; one key says nothing of the others.
-        some = indices and indices[0].value.kind is Kind.STRING
-        env[name] = base.but(element=None if some else value.but(certainty=Certainty.GUESSED))
-        return
     if name is None or base.kind not in (Kind.MAPPING, Kind.SEQUENCE, Kind.UNKNOWN):
         return
     index = indices[0].value if len(indices) == 1 else UNKNOWN

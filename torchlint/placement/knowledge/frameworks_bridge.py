@@ -275,7 +275,8 @@ def _returned(
     if kind is Kind.TENSOR:
         return tensor(places, found.certainty)
     if kind is Kind.OWNED:
-        if any(p.place.is_named for o in arguments.all() for p in o.value.places):
+        pictures = [arguments.value(name) for name in ("images", "videos")] + [o.value for o in arguments.positional]
+        if "device" in found.not_with and any(v is not None and v.places for v in pictures):
             places = ()  # an image processor computes where its images are
         element = tensor(places, Certainty.INFERRED) if found.lives is not None else None
         return Value(Kind.OWNED, element=element, name=_OWNED_NAMES.get(found.what), facts=_move_facts(found))
