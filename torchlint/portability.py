@@ -57,6 +57,8 @@ class DeviceNames(Rule):
         #: Functions that drive CUDA by its own streams and events.
         self._driving: set[cst.FunctionDef | None] = set()
         self._is_library = False
+        #: Whether the file's own code asks somewhere for what it goes to, and so is to run without it.
+        self._asks = False
         self._is_program = False
         #: Whether nothing but what its Modules read of files speaks for a program.
         self._only_reads_itself = True
@@ -68,6 +70,7 @@ class DeviceNames(Rule):
             self._excused = True  # one process for each GPU
         if named.api in _DRIVING:
             self._driving.add(named.scene.function)
+        self._asks |= named.guarded and named.scene.function is None
         if named.what in self.judged:
             self._named.append(named)
 
@@ -125,7 +128,7 @@ class DeviceNames(Rule):
 
     def _is_self_test(self, scene: Scene) -> bool:
         """Whether code stands under `if __name__ == "__main__"` in a file of Modules that is no program."""
-        if not self._is_library or self._is_program or scene.function is not None:
+        if not self._is_library or self._is_program or self._asks or scene.function is not None:
             return False
         return any("__name__" in condition for condition, _ in scene.conditions)
 

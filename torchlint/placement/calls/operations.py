@@ -391,6 +391,10 @@ def as_tensor_if_moved(value: Value) -> Value:
         return value
     if value.facts & {"fresh", "perhaps"} or is_given(value):
         return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
+    if "output" in value.facts and all(p.place.where is Where.OF_MODULE for p in value.places):
+        # A layer of the Module's own computed it, and is where the Module is.
+        facts = value.facts - {"assumed"}
+        return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED), facts=facts)
     return value
 
 
@@ -561,15 +565,17 @@ def _picks_one(index: Value) -> bool:
 
 def check_index(run: Interpreter, node: cst.Subscript, base: Value, indices: Sequence[Operand]) -> None:
     """An accelerator index on a host tensor raises; a host index on an accelerator tensor does not."""
-    if not base.on_host or base.certainty is Certainty.GUESSED:
+    if base.certainty is Certainty.GUESSED:
         return
-    host = base.places[0]
-    if host.rank == 0:
+    host = next((p for p in base.places if p.place.is_host), None)
+    if host is None or host.rank == 0:
         return
     note_owed(run, node, "index", [Operand(node.value, base), *indices])
     for operand in indices:
         index = as_tensor_if_moved(operand.value)  # no Module is an index
         if index.kind is not Kind.TENSOR or index.certainty is Certainty.GUESSED:
+            continue
+        if _correlated(base, index):
             continue
         whole = "element" not in index.facts
         for other in index.places:

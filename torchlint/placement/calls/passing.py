@@ -116,6 +116,8 @@ def _given(function: Function, name: Joined, bound: dict[str, Value], me: Value 
     value = _leaf(value)
     if value is None or value.kind not in (Kind.TENSOR, Kind.MODULE, Kind.UNKNOWN):
         return None
+    if value.kind is Kind.UNKNOWN and "perhaps" in value.facts:
+        return value.but(kind=Kind.TENSOR, certainty=min(value.certainty, Certainty.INFERRED))
     if value.kind is Kind.UNKNOWN and value.places and "assumed" not in value.facts:
         wanted = function.kinds.get(name, Kind.UNKNOWN)
         if wanted not in (Kind.TENSOR, Kind.MODULE) and value.on_host and value.facts & _BATCH:

@@ -289,12 +289,21 @@ def _returned(
         facts = frozenset({"wrapped"}) if found.moves_inputs else NO_FACTS
         born = with_rank(_places(run, found, node, arguments, None), None) if found.lives is Lives.CREATED else ()
         return Value(Kind.MODULE, born, found.certainty, facts=facts)
+    if kind is None and found.what == "of one kind" and arguments.positional:
+        # What is rearranged keeps its elements, and a tensor of one dimension or more some dimension.
+        given = arguments.positional[0].value
+        if given.kind is Kind.TENSOR:
+            whole = with_rank(places, 1 if all(p.rank == 1 for p in given.places) else None)
+            return Value(Kind.TENSOR, whole, given.certainty, facts=given.facts & _OF_ELEMENTS)
     if kind is None:
         return Value(Kind.UNKNOWN, places, Certainty.INFERRED)
     return Value(
         kind, (), found.certainty, name=name if kind is Kind.OBJECT else None, facts=_move_facts(found)
     )
 
+
+#: Facts of a tensor that say something of its elements.
+_OF_ELEMENTS = frozenset({"mask", "grad", "cut", "float64", "assumed", "taken"})
 
 #: The class that a word in a fact stands for, where a function returns an instance of it.
 _OWNED_NAMES = {"batch": "transformers.BatchEncoding", "graph": OF_GRAPHS}

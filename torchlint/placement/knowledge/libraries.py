@@ -183,7 +183,8 @@ def _reduced(run: Interpreter, name: str, node: cst.Call, given: list[Operand], 
     inner = element_of(first) if len(given) == 1 or name == "sum" else first
     if inner.kind is Kind.TENSOR:
         if name == "sum":
-            return mix(run, node, "sum", [Operand(given[0].node, inner)]).but(facts=inner.facts & {"grad", "loss"})
+            summed = first if first.kind is Kind.SEQUENCE and first.items else inner
+            return mix(run, node, "sum", [Operand(given[0].node, summed)]).but(facts=inner.facts & {"grad", "loss"})
         emit_sync(run, node, f"{name}()", inner, hidden=True)
         return inner
     if len(values) > 1 and any(v.kind is Kind.TENSOR for v in values):

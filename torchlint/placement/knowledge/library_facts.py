@@ -234,7 +234,8 @@ def models_facts() -> Iterator[Entry]:
     yield "whisper", "load_audio", function(whisper + "audio.py", Kind.ARRAY)
     yield "whisper", "pad_or_trim", function(whisper + "audio.py", None, Lives.ARGUMENTS)
     einops = "https://einops.rocks/api/rearrange/"
-    yield "einops", "rearrange reduce repeat einsum pack unpack", function(einops, None, Lives.ARGUMENTS)
+    yield "einops", "rearrange repeat", function(einops, None, Lives.ARGUMENTS, "of one kind")
+    yield "einops", "reduce einsum pack unpack", function(einops, None, Lives.ARGUMENTS)
     yield "einops.layers", "Rearrange Reduce EinMix", module("https://einops.rocks/api/")
     bits = "https://huggingface.co/docs/bitsandbytes/main/en/"
     yield "bitsandbytes.optim", "[A-Z]*", Fact(Kind.OPTIMIZER, bits + "optimizers")

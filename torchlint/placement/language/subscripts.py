@@ -97,6 +97,8 @@ def _subscript(run: Interpreter, node: cst.Subscript, env: Env) -> Value:
     if base.kind is Kind.STRING:
         return Value(Kind.STRING)
     if base.kind is Kind.UNKNOWN:
+        if "perhaps" in base.facts:  # a tensor, where it is one
+            check_index(run, node, base, [Operand(n, v, "index") for n, v in zip(plain, indices)])
         note_picked(run, node, base, [Operand(n, v, "index") for n, v in zip(plain, indices)])
         places = base.places if "batch" in base.facts else with_rank(base.places, None)
         # What was moved and has several dimensions is a tensor.

@@ -190,6 +190,12 @@ def _rank_of_creation(name: str, node: cst.Call, arguments: Arguments) -> int | 
     return 1
 
 
+@api("torch.normal")
+def _normal(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value | None:
+    """A factory where it gets a size, which it takes beside two numbers alone."""
+    return create(run, name, node, arguments, env) if arguments.find("size", 2) is not None else None
+
+
 @api(
     "torch.zeros_like",
     "torch.ones_like",
