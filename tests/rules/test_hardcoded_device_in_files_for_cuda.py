@@ -160,3 +160,19 @@ def test_a_file_of_what_needs_cuda_is_for_cuda(line: str, reported: bool) -> Non
     code = f"import torch\n{line}\ndef work(x, device):\n    return x.cuda()\n"
     assert bool(reported_lines(code, "DEV501", path="work.py")) is reported
     assert reported_lines(code, "DEV501", path="work.py", confidence=Confidence.POSSIBLE)
+
+
+@pytest.mark.parametrize("asks, marked", [("    if torch.cuda.is_available():\n        net.cuda()\n", True), ("", False)])
+def test_the_file_of_a_module_that_is_run_asks_elsewhere_for_cuda(asks: str, marked: bool) -> None:
+    code = f"""import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+if __name__ == "__main__":
+    net = Net()
+{asks}    net(torch.ones(3))
+    torch.cuda.synchronize(){"  # <-" if marked else ""}
+"""
+    expect(code, "DEV502")

@@ -24,7 +24,7 @@ def note_owed(run: Interpreter, node: cst.CSTNode, api: str, operands: Sequence[
     function = run.frame.function
     if function is None or len(function.owed) >= _MOST or run.scene.only_host:
         return
-    unknown = [(o, name) for o in operands if (name := parameter_of(o.value)) is not None]
+    unknown = [(o, name) for o in operands if (name := parameter_of(o.value) or _computed_from(o, function)) is not None]
     if not unknown:
         return
     for operand in operands:
@@ -70,6 +70,40 @@ def settle_picked(run: Interpreter, function: Function, bound: dict[str, Value])
             caller.picked.append(picked._replace(table=(nodes[0], base), which=(nodes[1], index)))
 
 
+def _computed_from(operand: Operand, function: Function) -> str | None:
+    """The first of the parameters that operators join to a value of unknown kind: it is a tensor where they are."""
+    node, value = operand.node, operand.value
+    if value.kind is not Kind.UNKNOWN or type(_called_on(node)) is not cst.BinaryOperation:
+        return None
+    places = {p.place for p in value.places}
+    if not places or not all(p.where is Where.OF_CALLER for p in places):
+        return None
+    usage = function.run.usage.of(function.node)
+    parts = [_called_on(node)]
+    while parts:
+        part = parts.pop()
+        if type(part) is cst.BinaryOperation:
+            parts += [_called_on(part.left), _called_on(part.right)]
+        elif type(part) is cst.Name:
+            if part.value not in function.parameters or usage.assigned.get(part.value):
+                return None
+        elif type(part) is not cst.Integer and type(part) is not cst.Float:
+            return None
+    return value.places[0].place.name
+
+
+def _called_on(node: cst.CSTNode) -> cst.CSTNode:
+    """What a chain of methods starts from that compute another tensor of a tensor, where it is."""
+    while type(node) is cst.Call and type(node.func) is cst.Attribute and node.func.attr.value in _MAPPING:
+        node = node.func.value
+    return node
+
+
+_MAPPING = frozenset(
+    "sum mean abs norm std var prod sqrt exp log pow float double half clamp sigmoid tanh squeeze unsqueeze view reshape"
+    " flatten transpose permute t contiguous".split()
+)
+
 #: What a table, or an index, may be as far as a function says that is given it.
 _PICKED = (Kind.UNKNOWN, Kind.TENSOR)
 
@@ -108,8 +142,8 @@ def _emit(run: Interpreter, owed: Owed, value: Value) -> None:
     witness = Operand(owed.other, value)
     aware = run.scene.device_aware or run.scene.hot or owed.scene.device_aware
     scene = owed.scene._replace(device_aware=aware)
-    if owed.host.through is not None and run.scene.role in _COMPUTING:
-        scene = scene._replace(role=run.scene.role)  # what is kept was made elsewhere, for all that computes with it
+    if run.scene.role in _COMPUTING and (owed.host.through is not None or parameter_of(value, _PICKED) is not None):
+        scene = scene._replace(role=run.scene.role)  # it computes for the layer that calls it
     mixed = Mix(
         owed.node, scene, owed.api, (owed.operand, witness), (owed.operand, owed.host), (witness, value.places[0])
     )

@@ -182,7 +182,7 @@ def _index_tensor(
     # An attribute that is None to begin with is a number by the time it is an index.
     widened = any(type(index) is cst.Name and index.value == "None" for index in plain)
     if only_slices or widened:
-        rank: int | None = 1 if widened or any(p.rank == 1 for p in base.places) else None
+        rank: int | None = 1  # what has no dimension can't be sliced
     elif (
         (tensors and all(p.rank == 1 for t in tensors for p in t.places) and all(t.places for t in tensors))
         or any(type(e.slice) is cst.Slice for e in node.slice)

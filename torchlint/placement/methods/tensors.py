@@ -87,6 +87,9 @@ def tensor_method(
             emit_host_only(run, node, "numpy", Operand(func.value, value))
         return ARRAY.at(value.places if value.on_host else ())
     if name == "backward":
+        gradient = arguments.find("gradient", 0)
+        if gradient is not None:  # it has to be where the tensor is
+            mix(run, node, name, [Operand(func.value, value), gradient])
         run.emit(Backward(node, run.scene, value, "scaled" in value.facts, loss=func.value))
         return NUMBER
     if name in ("detach", "detach_"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from torchlint.placement.calls.arguments import Arguments
+from torchlint.placement.calls.operations import mix
 from torchlint.placement.events import (
     Backward,
     GradUse,
@@ -48,6 +49,10 @@ def _backward(run: Interpreter, name: str, node: cst.Call, arguments: Arguments,
 
 @api("torch.autograd.grad")
 def _grad(run: Interpreter, name: str, node: cst.Call, arguments: Arguments, env: Env) -> Value:
+    given = [arguments.find("outputs", 0), arguments.find("grad_outputs", 2)]
+    if all(operand is not None for operand in given):
+        # A gradient has to be where its output is (torch/csrc/autograd/engine.cpp, `validate_outputs`).
+        mix(run, node, "grad", [operand for operand in given if operand is not None])
     inputs = arguments.value("inputs", 1) or UNKNOWN
     inner = element_of(inputs) if inputs.kind is Kind.SEQUENCE else inputs
     # What hangs on one graph is in one place.

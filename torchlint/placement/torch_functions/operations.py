@@ -254,8 +254,12 @@ def keeps_dimensions(arguments: Arguments, position: int) -> bool:
     return given is not None and given.value.kind is not Kind.NONE
 
 
+#: What gives as many numbers as it finds or draws, in a dimension of their own.
+_LISTING = frozenset(f"torch.{name}" for name in ("multinomial", "nonzero", "bincount", "unique", "atleast_1d"))
+
+
 def _rank_of_operation(name: str, operands: Sequence[Operand], binding: Binding | None) -> int | str | None:
-    if name in _JOINING:
+    if name in _JOINING or name in _LISTING:
         return 1
     known = binding.rank if binding is not None else None
     if known is torch_api.Rank.ZERO:
