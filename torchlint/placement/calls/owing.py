@@ -24,7 +24,8 @@ def note_owed(run: Interpreter, node: cst.CSTNode, api: str, operands: Sequence[
     function = run.frame.function
     if function is None or len(function.owed) >= _MOST or run.scene.only_host:
         return
-    unknown = [(o, name) for o in operands if (name := parameter_of(o.value) or _computed_from(o, function)) is not None]
+    named = [(o, parameter_of(o.value) or _computed_from(o, function)) for o in operands]
+    unknown = [(o, name) for o, name in named if name is not None]
     if not unknown:
         return
     for operand in operands:
@@ -99,9 +100,10 @@ def _called_on(node: cst.CSTNode) -> cst.CSTNode:
     return node
 
 
+#: Methods that compute another tensor of a tensor, where it is.
 _MAPPING = frozenset(
-    "sum mean abs norm std var prod sqrt exp log pow float double half clamp sigmoid tanh squeeze unsqueeze view reshape"
-    " flatten transpose permute t contiguous".split()
+    "sum mean abs norm std var prod sqrt exp log pow float double half clamp sigmoid tanh squeeze unsqueeze view"
+    " reshape flatten transpose permute t contiguous".split()
 )
 
 #: What a table, or an index, may be as far as a function says that is given it.
