@@ -93,3 +93,70 @@ def test_a_setting_that_may_be_a_tensor_is_rather_on_the_host(line: str) -> None
 )
 def test_an_argument_that_may_be_a_tensor_is_reported(line: str) -> None:
     expect(SETTING.format(line=line), "DEV301")
+
+
+ASKED = """
+{test}
+{between}
+writer.add_scalar("loss", loss.item(), step)
+"""
+
+
+@pytest.mark.parametrize("test", ["if torch.isnan(loss):\n    raise ValueError", "if loss > 100:\n    device = 'odd'"])
+def test_a_number_that_a_test_has_just_read_costs_no_further_wait(test: str) -> None:
+    line = ['writer.add_scalar("loss", loss.item(), step)']
+    assert texts(step(ASKED.format(test=test, between="")), "DEV301") == []
+    assert texts(step(ASKED.format(test=test, between="optimizer.step()")), "DEV301") == line
+    assert texts(step(ASKED.format(test=test.replace("loss", "output.mean()"), between="")), "DEV301") == line
+    hidden = f"if every:\n    {test.splitlines()[0]}\n        raise ValueError"
+    assert texts(step(ASKED.format(test=hidden, between="")), "DEV301") == line
+
+
+FLAGGED = """
+import torch
+class Trainer:
+    def __init__(self, model, optimizer, device):
+        self.model, self.optimizer = model.to(device), optimizer
+        self.device = device
+        self.tell = True
+
+    def train_step(self, x, y):
+        loss = (self.model(x.to(self.device)) - y.to(self.device)).pow(2).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        if {test}:
+            {first}
+            print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("test", ["self.tell", "self.tell and self.device"])
+def test_what_clears_the_flag_that_it_asks_runs_now_and_then(test: str) -> None:
+    assert texts(FLAGGED.format(test=test, first="self.tell = False"), "DEV301") == []
+    assert texts(FLAGGED.format(test=test, first="self.told = False"), "DEV301") == ["print(loss.item())"]
+
+
+ADAM = """
+import torch
+class SharedAdam(torch.optim.Adam):
+    def __init__(self, params):
+        super().__init__(params)
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                state["step"] = torch.zeros(1{place})
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                state["step"] += 1
+                count = state["step"].item()
+                p.data.add_(p.grad, alpha=-1 / count)
+"""
+
+
+def test_what_the_class_keeps_on_the_host_waits_for_nothing() -> None:
+    assert texts(ADAM.format(place=""), "DEV301") == []
+    assert texts(ADAM.format(place=", device=p.device"), "DEV301") == ['count = state["step"].item()']

@@ -45,12 +45,14 @@ def doubt_waits(run: Interpreter) -> None:
         return
     functions = {id(function.node): function for function in run.functions}
     _note_needed(waits)
+    _note_asked(waits)
     arrays = _Arrays()
     for wait in waits:
         wait.assumed = (
             _is_unplaced(wait, arrays)
             or is_left_out(wait.scene)
             or _is_from_host(wait, functions)
+            or _is_kept_on_host(wait)
             or _is_optional(wait, functions)
             or (wait.scene.role == "step" and _is_no_training(run, wait.scene))
             or _is_evaluation(run, wait.scene)
@@ -85,6 +87,62 @@ def _note_needed(waits: Sequence[Sync]) -> None:
             )
             if wait.demanded or wait.decides or wait.api == "synchronize":
                 needed.setdefault(step, []).append(scene)
+
+
+def _note_asked(waits: Sequence[Sync]) -> None:
+    """Tell which numbers a test in the same step has read before, with nothing for the device to do in between."""
+    tests: list[tuple[Sync, set[str]]] = []
+    for wait in waits:
+        scene, names = wait.scene, _names(wait.node)
+        if wait.api == "if":
+            tests.append((wait, names))
+        elif not wait.hidden and names:
+            wait.anyway |= any(
+                not names.isdisjoint(asked)
+                and test.scene.function is scene.function
+                and test.scene.loops == scene.loops
+                and test.scene.conditions <= scene.conditions
+                and test.scene.tests & SELDOM <= scene.tests
+                and not _works_between(test, wait)
+                for test, asked in tests
+            )
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    """The names that an expression reads; none where it calls more than what reads a tensor."""
+    names: set[str] = set()
+    for below in descendants(node):
+        name = dotted(below)
+        if name is None:
+            if type(below) is cst.Call and (dotted(below.func) or "").rpartition(".")[2] not in _READING:
+                return set()
+        elif name.rpartition(".")[2] not in _READING:
+            names.add(name)
+    return names
+
+
+#: What a call that reads a tensor, or asks whether its numbers went wrong, consists of.
+_READING = frozenset(
+    "item tolist float int bool detach isnan isinf isfinite any all torch data cpu numpy math np".split()
+)
+#: What gives the device something to do: a backward, a step, a layer.
+_WORK = re.compile(
+    r"(?:^|_)(?:backward|step|forward|reduce|gather|update|model|net|network|criterion|loss|train\w*)(?:_|$)"
+)
+
+
+def _works_between(first: Sync, then: Sync) -> bool:
+    """Whether the function gives the device more to do between two waits, as it is written."""
+    function = first.scene.function
+    nodes = iter(() if function is None else descendants(function.body))
+    if all(node is not first.node for node in nodes):
+        return True
+    for node in nodes:
+        if node is then.node:
+            return False
+        if type(node) is cst.Call and _WORK.search((dotted(node.func) or "").rpartition(".")[2]):
+            return True
+    return True
 
 
 class _Arrays:
@@ -279,6 +337,32 @@ def _is_from_host(wait: Sync, functions: Mapping[int, Function]) -> bool:
         and any(value.on_host for call in function.calls if (value := call.get(p.place.name)) is not None)
         for p in wait.value.places
     )
+
+
+def _is_kept_on_host(wait: Sync) -> bool:
+    """Whether the class keeps under this key what it makes on the CPU: `state["step"] = torch.zeros(1)`."""
+    owner = wait.scene.owner
+    key = next((n for n in descendants(wait.node) if type(n) is cst.Subscript and _is_key(n)), None)
+    if key is None or not isinstance(owner, Class):
+        return False
+    made = [
+        node.value
+        for node in descendants(owner.node.body)
+        if isinstance(node, cst.Assign)
+        and any(target.target.deep_equals(key) for target in node.targets)
+        and not isinstance(node.value, cst.BaseNumber)
+    ]
+    return bool(made) and all(
+        isinstance(value, cst.Call)
+        and re.fullmatch(r"torch\.(?:zeros|ones|tensor|full|empty)", dotted(value.func) or "") is not None
+        and all(arg.keyword is None or arg.keyword.value != "device" for arg in value.args)
+        for value in made
+    )
+
+
+def _is_key(node: cst.Subscript) -> bool:
+    index = node.slice[0].slice if len(node.slice) == 1 else None
+    return isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString)
 
 
 def _is_optional(wait: Sync, functions: Mapping[int, Function]) -> bool:

@@ -153,7 +153,7 @@ def branch_tests(run: Interpreter, clause: cst.If) -> frozenset[str]:
         return _RARE if wrong else _NOTHING
     if _makes_what_is_missing(clause.test, body):
         return frozenset(["first"])
-    return _PERIODIC if _resets(clause, body) else _NOTHING
+    return _PERIODIC if _resets(clause, body) or _clears_what_it_asks(clause, body) else _NOTHING
 
 
 def asks_for_wrong(test: cst.BaseExpression) -> bool:
@@ -269,6 +269,19 @@ def _resets(clause: cst.If, body: Sequence[cst.CSTNode]) -> bool:
     return any(
         isinstance(target, cst.BaseExpression) and compared & {*assigned_names(target), dotted(target)}
         for target in _assigned(body)
+    )
+
+
+def _clears_what_it_asks(clause: cst.If, body: Sequence[cst.CSTNode]) -> bool:
+    """`if self.wants_statistics: self.wants_statistics = False; …`: not again before something asks for it anew."""
+    asked = {dotted(test) for test in _conjuncts(clause.test)} - {None}
+    return bool(asked) and any(
+        isinstance(small, cst.Assign)
+        and dotted(small.value) in ("False", "None")
+        and any(dotted(target.target) in asked for target in small.targets)
+        for line in body
+        if isinstance(line, cst.SimpleStatementLine)
+        for small in line.body
     )
 
 
