@@ -73,7 +73,8 @@ class LoadWithoutMapLocation(Rule):
 
     def on_backward(self, backward: Backward) -> None:
         self._training.add(backward.scene.owner)
-        self._prepares |= bool(backward.owner)
+        # `optimizer.backward(loss)` is apex's, which spreads nothing by itself.
+        self._prepares |= bool(backward.owner) and not backward.owner.endswith("optimizer")
 
     def on_step(self, step: Step) -> None:
         self._training.add(step.scene.owner)
@@ -123,7 +124,8 @@ class LoadWithoutMapLocation(Rule):
             # wrote for all.
             known |= (load.of_run or load.trained) and not self._has_ranks and not self._prepares
             known |= any(self._keeps(save, load) for save in self._saved)
-            known |= self._is_for_cuda(load) or self._never_elsewhere or self._fails_before(load)
+            known |= self._is_for_cuda(load) or self._never_elsewhere
+            known |= self._starts_on_cuda or self._fails_before(load)
             # Counts of steps and seeds were on no device.
             known |= any(save.counts and _share_name(save, load) for save in self._saved)
             sure = Confidence.POSSIBLE if known else _confidence(load)
@@ -157,10 +159,25 @@ class LoadWithoutMapLocation(Rule):
         return load.scene.function is None and not asks and any(n.what in _USING and _is_fixed(n) for n in before)
 
     @cached_property
+    def _starts_on_cuda(self) -> bool:
+        """Whether a program of one process has all that it makes on the first CUDA device before it does anything."""
+        begins = [n for n in self._named if n.scene.function is None and not (n.guarded or n.chosen)]
+        return not self._has_ranks and any(
+            (n.what == "tensor type" or (n.api == "torch.set_default_device" and _is_fixed(n)))
+            and all("__name__" in condition for condition, _ in n.scene.conditions)
+            for n in begins
+        )
+
+    @cached_property
     def _never_elsewhere(self) -> bool:
-        """Whether the file goes to CUDA, whatever there is, and nothing of it shows that it is to run without."""
+        """Whether the file goes to CUDA, whatever there is, and nothing of it shows that it is to run without.
+
+        A parameter for a device shows nothing where no file of the project chooses one.
+        """
         fixed = [n for n in self._named if _is_fixed(n) and n.what in _USING and not (n.guarded or n.chosen)]
-        return bool(fixed) and not self._has_ranks and all(named.shown != "file" for named in fixed)
+        asks = any(n.guarded or n.chosen or n.what == "choice" for n in self._named)
+        alone = not asks and all(named.around == "alone" for named in fixed)
+        return bool(fixed) and not self._has_ranks and (alone or all(named.shown != "file" for named in fixed))
 
     def _is_from_host(self, save: Save) -> bool:
         """Whether what is saved lives on the host, or the function that saves brings something there."""
@@ -214,7 +231,7 @@ _STATE = frozenset(
     " ema unet vae backbone params parameters policy actor critic agent".split()
 )
 #: Words for what is kept beside the state of a model, and holds numbers and texts.
-_BESIDE_STATE = frozenset("metadata meta vocab tokenizer stats statistics".split())
+_BESIDE_STATE = frozenset("metadata meta vocab tokenizer stats statistics score scores metric metrics accuracy".split())
 #: Words for what holds numbers alone, and for what the program has in memory, which it may have written itself.
 _OTHERWISE = frozenset("group groups bytes buffer buf stream serialized".split())
 #: What fails where there is no CUDA, and tells, takes or waits for the device of the process.

@@ -92,3 +92,20 @@ def test_an_address_out_of_a_table_is_published(call: str, reported: bool) -> No
 def test_what_waits_for_a_device_that_must_be_there_finds_it(wait: str, reported: bool) -> None:
     code = f"import torch\ndef main(net, args):\n    net.load_state_dict(torch.load(args.model))\n    {wait}\n    return net\n"
     assert bool(reported_lines(code, CODE)) is reported
+
+
+@pytest.mark.parametrize(
+    ("net", "beside", "reported"),
+    [
+        ("Net()", "", False),
+        ("Net().cuda()", "", True),
+        ("torch.load(path)", "", True),
+        ("Net()", "def train(net, x, path):\n    net(x).backward()\n    torch.save(net.state_dict(), path)\n", True),
+    ],
+)
+def test_what_a_converter_on_the_cpu_alone_writes_is_there(
+    tmp_path: Path, net: str, beside: str, reported: bool
+) -> None:
+    converter = f"import torch\ndef convert(read, path):\n    net = {net}\n    net.fill(read)\n    torch.save(net.state_dict(), path)\n"
+    path = _project(tmp_path, convert=converter, train=f"import torch\n{beside}")
+    assert bool(findings(READ.format("weights"), CODE, path=path)) is reported

@@ -300,7 +300,7 @@ def test_a_program_on_the_host_reads_back_what_it_saved() -> None:
     expect(code.format("  # <-").replace("optimizer = ", MOVED, 1), "DEV107")
 
 
-@pytest.mark.parametrize("into, marked", [("metadata", ""), ("statistics_dict", ""), ("weights", "  # <-")])
+@pytest.mark.parametrize("into, marked", [("metadata", ""), ("statistics_dict", ""), ("valid_best_score", ""), ("weights", "  # <-")])
 def test_what_is_kept_beside_a_state_is_possible_alone(into: str, marked: str) -> None:
     expect(
         f"""

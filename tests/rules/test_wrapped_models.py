@@ -254,3 +254,15 @@ def work(args):
 """,
         "DEV115",
     )
+
+
+@pytest.mark.parametrize(
+    ("asserted", "mark"),
+    [("not several", ""), ("not several and flag", ""), ("not flag", "  # <-"), ("not several or flag", "  # <-")],
+)
+def test_an_assert_leaves_out_the_path_that_wraps(asserted: str, mark: str) -> None:
+    code = (
+        f"{MODEL}def work(several, flag):\n    model = Net()\n    if several:\n        model = nn.DataParallel(model)\n"
+        f"    if flag != 2:\n        assert {asserted}, 'not for several'\n        return model.penalty(){mark}\n"
+    )
+    expect(code, "DEV115")

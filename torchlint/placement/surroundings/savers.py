@@ -21,6 +21,13 @@ _NETWORK = re.compile(
 )
 _RUN = re.compile(r"optim|sched|resum|training", re.IGNORECASE)
 _LOADS = re.compile(rf"\b(?:{'|'.join(_OF_TORCH)})\.load\(")
+#: What speaks of devices, or of what moves models by itself.
+_OF_DEVICES = re.compile(
+    r"cuda|device|gpu|\.to\(|accelerat|lightning|deepspeed|distributed|\bmps\b|\bxpu\b|Trainer|from_pretrained",
+    re.IGNORECASE,
+)
+#: How files are called that make weights of one framework those of another.
+_CONVERTS = re.compile(r"convert|(?:_to_|2)(?:py)?torch", re.IGNORECASE)
 _TABLE = re.compile(r"(?:vocab|vocabulary|dictionary|tokenizer)$")
 _OFFLOADS = re.compile(r"offload_to_cpu\s*=\s*True|cpu_offload\s*=\s*True")
 #: How many assignments what is saved is followed through.
@@ -51,6 +58,8 @@ class Savers:
         self._found: dict[str, list[_Saver]] = {}
         #: The files of those that train.
         self._training: set[str] = set()
+        #: The files of those that speak of devices, or read what others saved.
+        self._speaking: set[str] = set()
         for file, data in files:
             text = data.decode("utf-8", "replace") if b".save(" in data else ""
             if file.endswith(".py") and _SAVES.search(text) is not None:
@@ -60,6 +69,8 @@ class Savers:
                     self._found[file] = found
                     if trains:
                         self._training.add(file)
+                    if _OF_DEVICES.search(text) is not None or _LOADS.search(text) is not None:
+                        self._speaking.add(file)
 
     def save_from_host(self, path: str, reader: str, what: str = "") -> bool:
         """Whether all that saves in a file does so from the CPU; where nothing does, what trains beside it, or most.
@@ -79,7 +90,13 @@ class Savers:
         if any(saver.rewrites for saver in own if saver.name == reader):
             return False  # what converts files gets them from anywhere
         found = _that_wrote([saver for of_file in self._found.values() for saver in of_file], what)
+        if found and not self._training and all(map(self._converts_on_host, self._found)):
+            return True  # nothing trains, and what saves takes the weights of other frameworks
         return bool(found) and sum(saver.from_host for saver in found) * 2 > len(found)
+
+    def _converts_on_host(self, file: str) -> bool:
+        """Whether a file is called after converting, reads nothing that torch saved, and never speaks of a device."""
+        return file not in self._speaking and _CONVERTS.search("/".join(file.split(os.sep)[-2:])) is not None
 
 
 def _that_wrote(savers: list[_Saver], what: str) -> list[_Saver]:
