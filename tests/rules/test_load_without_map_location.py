@@ -443,3 +443,19 @@ def test_the_best_of_a_training_is_read_once_it_has_ended(step: str, before: str
 def test_what_a_training_begins_with_was_saved_elsewhere() -> None:
     begins = "net.load_state_dict(torch.load(path))  # <-"
     expect(BEST.format(step="loss.backward()", before=begins, mark=""), "DEV107")
+
+
+@pytest.mark.parametrize(("made", "mark"), [("TRTModule", ""), ("Network", "  # <-")])
+def test_the_state_of_an_engine_is_bytes(made: str, mark: str) -> None:
+    expect(
+        f"""
+        import torch
+        from torch2trt import TRTModule
+        from network import Network
+        def load_engine(path):
+            model = {made}()
+            model.load_state_dict(torch.load(path)){mark}
+            return model
+        """,
+        "DEV107",
+    )

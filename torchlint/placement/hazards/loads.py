@@ -272,18 +272,26 @@ def note_loaded(run: Interpreter, node: cst.CSTNode, into: str) -> None:
 
 
 def note_restored(run: Interpreter, receiver: Value, holder: cst.BaseExpression, state: cst.CSTNode) -> None:
-    """`holder.load_state_dict(state)`: where a scheduler or a scaler takes all that was read, it was numbers alone."""
-    named = _KEEPS_NUMBERS.search(dotted(holder) or "") is not None
+    """`holder.load_state_dict(state)`: where a scheduler or a scaler takes all that was read, it was numbers alone.
+
+    So it is where an engine of TensorRT does: its state is the bytes of the engine (torch2trt's `TRTModule`).
+    """
+    name = dotted(holder) or ""
+    named = _KEEPS_NUMBERS.search(name) is not None or any(map(_is_engine, _all_bound_to(run, name)))
     unsure = receiver.kind not in (Kind.MODULE, Kind.OPTIMIZER) or receiver.certainty is not Certainty.KNOWN
     if receiver.kind not in (Kind.SCHEDULER, Kind.SCALER) and not (named and unsure):
         return
     event = run.events.get((Load, state))
-    if event is None and (name := dotted(state)) is not None:
+    if event is None and (state_name := dotted(state)) is not None:
         function = run.scene.function
         read = [e for e in run.events.values() if isinstance(e, Load) and e.scene.function is function]
-        event = next((e for e in reversed(read) if e.into.partition(" ")[0] == name), None)
+        event = next((e for e in reversed(read) if e.into.partition(" ")[0] == state_name), None)
     if isinstance(event, Load):
         event.numbers = True
+
+
+def _is_engine(value: cst.BaseExpression) -> bool:
+    return type(value) is cst.Call and (dotted(value.func) or "").rpartition(".")[2] == "TRTModule"
 
 
 #: A path that is the same wherever it stands: a text, or a constant of the file.
