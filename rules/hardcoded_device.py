@@ -24,7 +24,8 @@ class HardcodedDevice(DeviceNames):
         the device; `y.cuda()` where a test of `x.is_cuda` means the device of `x`, and `x.device.type` where
         a device is asked for, which both lose the index; `x.get_device()`, which is -1 on the CPU; a default
         `device="cuda"` of a function that is given a tensor to compute with; `x.cuda()` in a method of a Module
-        wherever CUDA is available. All of a file are one finding. Silent: tests, files that need CUDA as a whole
+        wherever CUDA is available; models that a hub's library is told to load to CUDA. All of a file are one
+        finding. Silent: tests, files that need CUDA as a whole
         (they import Triton or belong to a package of CUDA kernels, raise without CUDA, or run on NCCL), and
         functions and files that say so in their name. Possible only where neither the code nor its project shows that
         it is meant to run elsewhere, and where the project builds CUDA kernels. A generator and an autocast take a

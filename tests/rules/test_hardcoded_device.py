@@ -311,3 +311,29 @@ def test_a_tensor_type_that_the_program_chose_is_silent() -> None:
         """,
         CODE,
     )
+
+
+LOADED = """
+import torch
+from sentence_transformers import SentenceTransformer
+from transformers import AutoModel, pipeline
+
+def load(name, batch, device):
+    return {}, batch.to(device)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("AutoModel.from_pretrained(name, device_map='cuda')", True),
+        ("pipeline('text-classification', name, device='cuda:0')", True),
+        ("SentenceTransformer(name, device='cuda')", True),
+        ("SentenceTransformer(name, device=device)", False),
+        ("AutoModel.from_pretrained(name, device_map='auto')", False),
+        ("AutoModel.from_pretrained(name, device_map='cuda', load_in_4bit=True)", False),
+        ("load_model(name, device='cuda')", False),
+    ],
+)
+def test_models_that_libraries_load_to_cuda(call: str, found: bool) -> None:
+    assert bool(list(findings(LOADED.format(call), "DEV501"))) is found

@@ -79,6 +79,8 @@ def framework_call(
     """What a call of a framework's function or class gives; None where nothing is known of it."""
     if name.startswith("transformers.") and name.endswith(".BitsAndBytesConfig"):
         return Value(Kind.OBJECT, name="transformers.BitsAndBytesConfig", facts=quantised_to(arguments))
+    if name.startswith(_HUBS) and name.endswith(_LOADING):
+        _name_device_of_loaded(run, name, arguments)
     found = frameworks.fact(name)
     if found is None:
         return None
@@ -90,6 +92,22 @@ def framework_call(
     if found.instance:
         return _made(run, name.rpartition(".")[0], node, arguments)
     return _returned(run, found, node, arguments, None, name)
+
+
+#: Libraries that load models, the calls that do, and what says that the model is one that CUDA alone runs.
+_HUBS = ("transformers.", "diffusers.", "sentence_transformers.")
+_LOADING = (".from_pretrained", ".pipeline", ".SentenceTransformer", ".CrossEncoder")
+_OF_CUDA = ("quantization_config", "load_in_4bit", "load_in_8bit", "attn_implementation", "use_flash_attention_2")
+
+
+def _name_device_of_loaded(run: Interpreter, name: str, arguments: Arguments) -> None:
+    """Note the device that a model is loaded to: `from_pretrained(…, device_map="cuda")`."""
+    if any(arguments.find(keyword) is not None for keyword in _OF_CUDA):
+        return
+    for keyword in ("device_map", "device"):
+        given = arguments.find(keyword)
+        if given is not None:
+            name_device(run, given.node, given.value, "literal", name)
 
 
 #: Transforms whose results need not be tensors of the host, whatever came before.
