@@ -8,7 +8,9 @@ import libcst as cst
 
 from torchlint.findings import Confidence, Severity
 from torchlint.placement.events import DeviceName
+from torchlint.placement.hazards.comparisons import is_setting
 from torchlint.placement.knowledge import torch_api
+from torchlint.placement.syntax import words
 from torchlint.portability import DeviceNames, hangs_on_unassigned
 from torchlint.rule import Probe, Report, RuleContext
 
@@ -119,7 +121,8 @@ def _follows_tensor(named: DeviceName) -> bool:
     call = named.node
     if _last(named) != "device" or not isinstance(call, cst.Call) or not call.args:
         return False
-    return isinstance(call.args[0].value, cst.Attribute) and call.args[0].value.attr.value == "device"
+    given = call.args[0].value
+    return isinstance(given, cst.Attribute) and given.attr.value == "device" and not is_setting(words(given.value))
 
 
 #: What is asked of a device in order to be shown.

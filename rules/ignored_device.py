@@ -68,6 +68,7 @@ class IgnoredDeviceParameter(Rule):
             "created": "is created on the CPU",
             "cuda()": "goes to CUDA",
             "own device": "goes to `self.device`",
+            "chosen": "is the device that is available",
         }
         reason, note = f"nothing reads the parameter `{event.name}`", f"`{event.name}` is not read"
         if event.overrides:

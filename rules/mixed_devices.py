@@ -21,7 +21,7 @@ from torchlint.mixes import (
     shown,
 )
 from torchlint.placement.events import Build, Create, HostOnly, Leftover, Mix, Move, Return
-from torchlint.placement.syntax import dotted
+from torchlint.placement.syntax import dotted, words
 from torchlint.placement.values import Kind, Place, Value, Where
 from torchlint.rule import (
     NodeEdit,
@@ -101,7 +101,7 @@ class MixedDevices(Rule):
     def on_move(self, move: Move) -> Iterator[Report]:
         self._origins.note(move)
         self._note_sent(move)
-        name = dotted(move.receiver)
+        name = dotted(_unwrapped(move.receiver))
         if name is None or not move.moves_device or any(p.place.is_host for p in move.target):
             return
         key = (move.scene.function, name)
@@ -255,6 +255,12 @@ class MixedDevices(Rule):
             message = f"`{shown(create.node, self.context)}` is created on the CPU and joins {there}"
             notes.insert(0, Note("context", mix.node, "they meet here"))
             yield self.finding(create, message, confidence=sure, notes=notes, fix=device_fix(create, mix))
+
+
+def _unwrapped(node: cst.CSTNode) -> cst.CSTNode:
+    """What a wrapper is made for that is moved at once: `nn.DataParallel(model).cuda()` moves `model` in place."""
+    wraps = type(node) is cst.Call and words(node.func).endswith("DataParallel") and node.args
+    return node.args[0].value if wraps else node  # type: ignore[attr-defined]
 
 
 def _parts(value: Value) -> tuple[Value, ...]:

@@ -133,7 +133,8 @@ class IgnoredDevice(Event):
     """A function has a parameter for the device that it never reads, and decides itself where a tensor goes.
 
     name: the parameter. parameter: its node. how: `created`, `cuda()`, `own device`, `first` (returned before it
-    is read, where an accelerator is there), `legacy` (given to `torch.Tensor`, which takes the CPU alone).
+    is read, where an accelerator is there), `legacy` (given to `torch.Tensor`, which takes the CPU alone), `chosen` (a
+    constructor keeps the device that is available).
     overrides: the function does read it, and takes its object's own device only where it gets none.
     """
 

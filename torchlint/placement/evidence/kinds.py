@@ -114,7 +114,8 @@ def kind_from_use(name: str, usage: Usage, *, parts: bool = True) -> Kind | None
         return Kind.TENSOR
     if "size()" in used or "dim()" in used or "[tensor]" in used:
         return Kind.TENSOR
-    if name in usage.computed and plain & _PLACING and usage.assigned[name] < 2:
+    augmented = usage.augmented.get(name, 0)
+    if (name in usage.computed or augmented) and plain & _PLACING and usage.assigned[name] - augmented < 2:
         return Kind.TENSOR  # a Module has no operators, and arrays don't move
     if "[copied]" in used:
         # `x.cuda(non_blocking=True)`: Module.cuda has no such parameter.

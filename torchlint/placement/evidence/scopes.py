@@ -19,7 +19,8 @@ class Usage:
     through: names that go through what another name holds, and displays: through the names in a tuple or list that
     stands there; entries: names that go through the values of a mapping. spread: what mappings are passed to as
     `**name`, and sequences as `*name`, with a star before what is called. siblings: names unpacked from one
-    parameter, by each of them. computed: names with operators beside them. picked: the indices by which what a name
+    parameter, by each of them. computed: names with operators beside them. augmented: how often
+    a name is bound by one. picked: the indices by which what a name
     holds was taken from a table. results: the functions whose results names hold. parameters: those of the function.
     backward: a backward stands here outside every loop. trains: one stands here at all. moves: a `to` names a device.
     chooses: a call is told a device that may be any.
@@ -28,7 +29,8 @@ class Usage:
     """
 
     __slots__ = (
-        "assigned", "attributes", "backward", "batch_parts", "call_arguments", "called", "chooses", "computed",
+        "assigned", "attributes", "augmented", "backward", "batch_parts", "call_arguments", "called", "chooses",
+        "computed",
         "containers", "counters", "displays", "elements", "entries", "given", "indexed", "is_generator", "iterated",
         "loads", "moves", "parameters", "picked", "results", "self_assigned", "siblings", "spread", "through",
         "torch_arguments", "trains", "tuples", "unpacked",
@@ -58,6 +60,7 @@ class Usage:
         self.parameters: frozenset[str] = frozenset()
         self.loads: defaultdict[str, int] = defaultdict(int)
         self.assigned: defaultdict[str, int] = defaultdict(int)
+        self.augmented: defaultdict[str, int] = defaultdict(int)
         self.self_assigned: set[str] = set()
         self.backward = False
         self.trains = False

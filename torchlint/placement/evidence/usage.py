@@ -490,6 +490,7 @@ class FileUsage:
             name = dotted(node.target)
             if name is not None:
                 scope.loads[name] += 1
+                scope.augmented[name] += 1
                 if type(node.operator) is cst.AddAssign:
                     scope.counters.add(name)
         if node.value is not None:  # type: ignore[attr-defined]

@@ -34,12 +34,26 @@ def note_ignored_device(run: Interpreter, function: Function) -> None:
     name = parameter.name.value
     if usage.loads[name] > 1 and _falls_back(function, name):
         _note(run, function, name, parameter, frozenset({"own device"}), overrides=True)
+    owner: Class | None = function.owner
+    if usage.loads[name] == 1 and function.name == "__init__" and owner is not None and not owner.bases:
+        _note_chosen(run, function, name, parameter)
     if usage.loads[name] > 1 or _is_imposed(function):  # its own name among the parameters counts as one
         return
     within = (n for n in descendants(function.node.body) if type(n) is cst.FunctionDef)
     if any(run.usage.of(inner).loads.get(name) for inner in within):
         return
     _note(run, function, name, parameter, frozenset({"created", "cuda()", "own device"}))
+
+
+def _note_chosen(run: Interpreter, function: Function, name: str, parameter: cst.Param) -> None:
+    """A function puts the device that the machine has into the attribute of the name of its unread parameter."""
+    for statement in statements(function.node.body):
+        small = statement.body[0] if type(statement) is cst.SimpleStatementLine else None
+        if type(small) is not cst.Assign or dotted(small.targets[0].target) != f"self.{name}":
+            continue
+        if any(type(n) is cst.Attribute and n.attr.value == "is_available" for n in descendants(small.value)):
+            run.emit(IgnoredDevice(small.value, run.scene, name, parameter, "chosen"))
+            return
 
 
 def _note_decided_first(run: Interpreter, function: Function, parameters: tuple[cst.Param, ...]) -> None:

@@ -17,7 +17,7 @@ from torchlint.placement.hazards.startup import note_start
 from torchlint.placement.hazards.syncs import emit_sync
 from torchlint.placement.hazards.wrappers import note_wrapped_move
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.syntax import dotted, integer, string, words
+from torchlint.placement.syntax import argument, dotted, integer, string, words
 from torchlint.placement.values import (
     HOST,
     Alternative,
@@ -81,6 +81,17 @@ def _note_pinned(run: Interpreter, receiver: cst.BaseExpression, device: cst.CST
             emit_device_name(run, DeviceName(receiver, run.scene, "cuda", "api", "torch.Tensor.pin_memory"))
 
 
+def _note_pinned_creation(run: Interpreter, value: Value, arguments: Arguments) -> None:
+    """`torch.empty(…, pin_memory=True)` whose copy goes to a device that the caller names, which may be the CPU."""
+    device = arguments.find("device", 0)
+    given = run.frame.parameters.get(dotted(device.node) or "") if device is not None else None
+    for made in value.places if given is not None and given.kind is Kind.DEVICE and not run.scene.caught else ():
+        if type(made.origin) is cst.Call and not made.guards:
+            pinned = argument(made.origin, "pin_memory")
+            if pinned is not None and words(pinned) == "True":
+                emit_device_name(run, DeviceName(made.origin, run.scene, "cuda", "api", "torch.Tensor.pin_memory"))
+
+
 def move(
     run: Interpreter,
     node: cst.Call,
@@ -91,6 +102,8 @@ def move(
     env: Env,
 ) -> Value:
     """`.to(...)`, `.cuda()`, `.cpu()`, `.half()`, `.type(...)` and their like."""
+    if name == "to" and value.may_be_on_host:
+        _note_pinned_creation(run, value, arguments)
     target, dtype = target_of(run, node, name, value, arguments)
     non_blocking = is_non_blocking(name, arguments)
     rank = value.places[0].rank if len({p.rank for p in value.places}) == 1 and value.places else None
