@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.placement.events import Accumulate
+from torchlint.placement.interpreter import key_of
 from torchlint.placement.syntax import (
     assigned_names,
     children,
@@ -85,7 +86,7 @@ def keep(
 ) -> None:
     """`value`, the value of `kept`, is added to `into`: tell where its graph outlives the step with it."""
     held = value.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.OWNED, Kind.MAPPING) or isinstance(kept, _DISPLAYS)
-    if not held or run.scene.no_grad or not into:
+    if not held or run.scene.no_grad or not into or "cut" in value.facts:
         return
     carriers = set(_carriers(kept))
     if not carriers:
@@ -260,6 +261,10 @@ def _carriers(node: cst.BaseExpression) -> Iterator[str]:
     if name is not None:
         if not name.endswith((".data", ".grad")):
             yield name
+    elif type(node) is cst.Subscript:
+        entry = key_of(node)
+        if entry is not None and entry[-2] in "\"'":
+            yield entry  # `output["loss"]`
     elif type(node) is cst.BinaryOperation:
         yield from _carriers(node.left)
         yield from _carriers(node.right)
