@@ -204,3 +204,22 @@ def test_what_a_processor_gives_is_on_the_host() -> None:
 @pytest.mark.parametrize(("told", "moved"), [(", device=device", ""), ("", ".to(device)")])
 def test_a_processor_may_be_told_its_device_and_what_it_gives_be_moved(told: str, moved: str) -> None:
     assert reported_lines(SPOKEN.format(told, moved), "DEV102") == []
+
+
+PENALTY = """
+    import torch
+
+    def penalty(critic, real, fake):
+        alpha = torch.rand(real.shape[0], 1{}).expand(real.shape[0], 9).contiguous().view(*real.shape)
+        mixed = alpha * real + (1 - alpha) * fake
+        return critic(mixed).mean()
+
+    def train(critic, batches, fake):
+        for real in batches:
+            penalty(critic, real.cuda(), fake.cuda()).backward()
+    """
+
+
+def test_what_is_laid_out_like_something_else_has_its_dimensions() -> None:
+    assert reported_lines(PENALTY.format(""), "DEV102", "DEV201") == [5]
+    assert reported_lines(PENALTY.format(", device=real.device"), "DEV102", "DEV201") == []

@@ -289,6 +289,8 @@ def _method_rank(
         if len(arguments.positional) == 1 and only.kind is Kind.SEQUENCE and only.items == ():
             return 0
         return 1
+    if name in _SHAPED and arguments.starred and any(p.rank == 1 for p in value.places):
+        return 1  # `view(*x.shape)`: what has dimensions is laid out like what has some
     known = binding.rank if binding is not None else None
     if known is torch_api.Rank.ZERO:
         return None if keeps_dimensions(arguments, 0) else 0
