@@ -337,3 +337,27 @@ def load(name, batch, device):
 )
 def test_models_that_libraries_load_to_cuda(call: str, found: bool) -> None:
     assert bool(list(findings(LOADED.format(call), "DEV501"))) is found
+
+
+def test_a_default_that_moves_a_tensor_runs_where_the_function_is_defined() -> None:
+    expect(
+        """
+        import torch
+        def show(x, mean=torch.tensor([0.5]).cuda()):  # <-
+            return x - mean
+        def scaled(x, scale=torch.ones(1, device="cuda")):  # <-
+            return x * scale
+        """,
+        CODE,
+    )
+
+
+def test_a_default_that_only_names_a_device_is_left_to_who_calls() -> None:
+    expect(
+        """
+        import torch
+        def moved(x, device=torch.device("cuda")):
+            return x.to(device)
+        """,
+        CODE,
+    )

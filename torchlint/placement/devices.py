@@ -366,11 +366,16 @@ def mark_default(run: Interpreter, parameter: cst.Param) -> None:
     assert default is not None
     for node in descendants(default) if DeviceName in run.kinds else ():
         event = run.events.get((DeviceName, node))
-        if isinstance(event, DeviceName):
+        if isinstance(event, DeviceName) and not _uses_device(event):
             event.what, event.api = "default", name
     text = string(default)
     if text is not None and is_vendor(text) and "device" in name.lower():
         run.emit(DeviceName(default, run.scene, text.split(":")[0], "default", name, literal=text))
+
+
+def _uses_device(named: DeviceName) -> bool:
+    """Whether CUDA is used on the spot, and not only named: in a default that is when the function is defined."""
+    return named.what == "cuda()" or (named.what == "literal" and named.api not in ("", "torch.device"))
 
 
 def name_tensor_type(run: Interpreter, node: cst.CSTNode, value: Value) -> None:
@@ -384,7 +389,7 @@ def mark_field(run: Interpreter, field: cst.AnnAssign) -> None:
     """A device that is the default of a class's annotated field: who makes an instance may say otherwise."""
     for node in descendants(field.value) if field.value is not None and DeviceName in run.kinds else ():
         event = run.events.get((DeviceName, node))
-        if isinstance(event, DeviceName):
+        if isinstance(event, DeviceName) and not _uses_device(event):
             event.what, event.api = "default", dotted(field.target) or ""
 
 
