@@ -333,9 +333,13 @@ def guarded(value: Value, condition: str, truth: bool) -> Value:
 
 
 def returned_under(value: Value, condition: str, truth: bool) -> Value:
-    """What a function gives where `condition` was found to be `truth`, each part of a tuple as well."""
-    if value.kind is Kind.SEQUENCE and value.items is not None and not value.places:
-        return value.but(items=tuple(guarded(item, condition, truth) for item in value.items))
+    """What a function gives where `condition` was found to be `truth`, each part of a tuple or list as well."""
+    if value.kind is Kind.SEQUENCE and not value.places and (value.items is not None or value.element is not None):
+        items, element = value.items, value.element
+        return value.but(
+            items=None if items is None else tuple(guarded(item, condition, truth) for item in items),
+            element=None if element is None else guarded(element, condition, truth),
+        )
     return guarded(value, condition, truth)
 
 

@@ -369,6 +369,8 @@ def emit_host_only(run: Interpreter, node: cst.CSTNode, api: str, operand: Opera
     if value.kind is not Kind.TENSOR or value.certainty is Certainty.GUESSED:
         return
     away = [p for p in value.places if p.place.where not in (Where.HOST, Where.UNKNOWN)]
+    if away and run.scene.only_host:
+        return  # what asked says that nothing is elsewhere here
     if away:
         run.emit(HostOnly(node, run.scene, api, operand, min(away, key=lambda p: _LOUDNESS[p.place.where])))
     elif "grad" in value.facts and "cut" not in value.facts and not run.scene.no_grad and api.startswith("numpy"):

@@ -440,7 +440,7 @@ def _parameter(run: Interpreter, name: str, parameter: cst.Param, function: Func
         used = usage.attributes.get(name, set()) if not usage.assigned.get(name) else set()
         return _device_parameter(name, parameter, used)
     if name == "dtype" or name.endswith("_dtype"):
-        return Value(Kind.DTYPE)
+        return Value(Kind.DTYPE, certainty=Certainty.INFERRED)
     default = parameter.default
     if default is not None:
         if type(default) in (cst.Integer, cst.Float):

@@ -309,10 +309,12 @@ def _are_optimizers(bases: frozenset[str]) -> bool:
 
 _SAMPLERS = frozenset(["torch.utils.data.Sampler", "torch.utils.data.sampler.Sampler", "Sampler"])
 _MODULE_BASES = (
-    "torch.nn.", "torchmetrics.", "torchvision.models.", "transformers.PreTrainedModel", "timm.",
+    "torch.nn.", "torch.ao.nn.", "torchmetrics.", "torchvision.models.", "transformers.PreTrainedModel", "timm.",
+    "gpytorch.", "torch_geometric.nn.",
 )  # fmt: skip
 _MODULE_ENDINGS = (
     ".LightningModule", ".PreTrainedModel", ".ModelMixin", ".Metric", ".MessagePassing", ".BaseModule",
+    ".ScriptModule", ".GraphModule", ".PyroModule",
 )  # fmt: skip
 
 

@@ -36,6 +36,9 @@ _IS_TENSOR = re.compile(r"isinstance\((\w+), (?:(?:torch|th)\.)?Tensor\)\Z|(?:(?
 #: Kinds that are no tensors, whatever else is known of them.
 _NO_TENSORS = frozenset([Kind.NUMBER, Kind.STRING, Kind.ARRAY, Kind.NONE, Kind.SEQUENCE, Kind.MAPPING, Kind.MODULE])
 
+#: None for a parameter that the function binds anew, as in `if device is None: device = …`.
+_REPLACED = Value(Kind.NONE, facts=frozenset({"replaced"}))
+
 
 def bind_arguments(
     function: Function, positional: Iterable[Value], keywords: dict[str, Value], *, complete: bool = True
@@ -51,6 +54,10 @@ def bind_arguments(
     if complete:
         for name, value in function.defaults.items():
             bound.setdefault(name, value)
+    rebound = function.run.usage.of(function.node).assigned
+    for name, value in bound.items():
+        if value.kind is Kind.NONE and rebound.get(name):
+            bound[name] = _REPLACED
     return bound
 
 
@@ -126,6 +133,8 @@ def _placed(
         local = where is Where.NAMED and name.endswith(".device") and not name.startswith("self.")
         return ((), nothing) if local else ((alternative,), nothing)
     if argument.kind is Kind.NONE:
+        if argument is _REPLACED:
+            return (alternative,), nothing  # it is a device that the function chooses itself
         # device=None: wherever new tensors are by default; `to(None)` moves nothing.
         moved = isinstance(alternative.origin, cst.Call) and words(alternative.origin.func).endswith((".to", ".cuda"))
         return () if moved else (alternative._replace(place=HOST),), nothing

@@ -495,7 +495,7 @@ def return_(run: Interpreter, node: cst.Return, env: Env) -> Outcome | None:
             run.emit(Return(node, run.scene, value, earlier))
         for test in run.scene.conditions:
             value = returned_under(value, *test)
-        if run.scene.only_host and value.on_host:
+        if run.scene.only_host:
             value = value.at(())  # here nothing is elsewhere
         run.frame.returns.append((node, value))
     return ENDED

@@ -314,7 +314,8 @@ def _type_target(
     if given is not None and type(given.node) is cst.Call and words(given.node.func) == "type":
         return None, "unknown"  # the class of any tensor, wherever that is
     if kind.kind is Kind.DTYPE:
-        return None, name
+        # By its name alone it may as well be what `x.type()` says, which has the device of `x` in it.
+        return (None, name) if name or kind.certainty is Certainty.KNOWN else ((), None)
     if name.startswith("torch.cuda.") and name.endswith("Tensor"):
         where = arguments.find("dtype", 0)
         spelled_out = where is not None and (dotted(where.node) or "").endswith("Tensor")
