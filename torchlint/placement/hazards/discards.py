@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from torchlint.placement.events import Move, Use
 from torchlint.placement.interpreter import Env, Interpreter
-from torchlint.placement.syntax import assigned_names, children, descendants, dotted
+from torchlint.placement.syntax import assigned_names, children, descendants, dotted, words
 from torchlint.placement.values import Certainty, Kind
 
 _MOVES = frozenset(
@@ -140,9 +142,23 @@ def _reads(function: cst.FunctionDef, name: str) -> int:
     return count
 
 
+#: Names of what gives batches.
+_LOADS = re.compile(r"load|_iter\b|\bbatches\b|\bdl\b", re.IGNORECASE)
+
+
+def _has_rows_of_rows(target: cst.BaseAssignTargetExpression) -> bool:
+    """`i, (x, y)`: a number, and the parts of a batch."""
+    return type(target) is cst.Tuple and any(type(part.value) is cst.Tuple for part in target.elements)
+
+
 def mark_loop_variable(run: Interpreter, loop: cst.For) -> None:
-    """Mark `for t in xs: …; t = t.to(d)` where nothing reads `t` afterwards: `xs` keeps the old one."""
+    """Mark `for t in xs: …; t = t.to(d)` where nothing reads `t` afterwards: `xs` keeps the old one.
+
+    What a loader gives is made anew for each round, and nobody looks for it there.
+    """
     names = set(assigned_names(loop.target))
+    if _LOADS.search(words(loop.iter)) is not None or _has_rows_of_rows(loop.target):
+        return
     used = run.frame.usage.attributes
     if all(_MOVES.isdisjoint(used.get(name, ())) for name in names):
         return

@@ -58,13 +58,14 @@ from torchlint.placement.language.guards import branch_tests, ends_update, has_i
 from torchlint.placement.language.keys import goes_over_some, replace_all, round_of
 from torchlint.placement.language.rounds import Carried, carried
 from torchlint.placement.scene import Scene
-from torchlint.placement.syntax import descendants, dotted, mentions, words
+from torchlint.placement.syntax import assigned_names, descendants, dotted, mentions, words
 from torchlint.placement.values import (
     NO_FACTS,
     NONE,
     UNKNOWN,
     Kind,
     Value,
+    join,
     returned_under,
     with_rank,
 )
@@ -237,6 +238,16 @@ def _next_round(run: Interpreter, before: Env, env: Env) -> Env:
     return _without_old_tests(before, after)
 
 
+def _bound_by_rounds(target: cst.BaseExpression, ends: list[Env]) -> Env:
+    """What the variables of a loop hold at the ends of its rounds."""
+    bound: Env = {}
+    for name in assigned_names(target):
+        for end in ends:
+            if name in end:
+                bound[name] = join(bound.get(name), end[name])
+    return bound
+
+
 def _without_old_tests(before: Env, after: Env) -> Env:
     changed = {name for name, value in after.items() if value is not before.get(name)}
     for name in changed:
@@ -279,9 +290,12 @@ def for_(run: Interpreter, node: cst.For, env: Env) -> Outcome | None:
         bind(run, node.target, _number_of(node.iter, element), env, None)
         ended = run.suite(node.body, env)
         last = dict(env) if entered_always and not ended and not run.frame.exits[-1] else None
+        ends = [*run.frame.exits[-1], *(() if ended else (dict(env),))]
         replace_env(env, _next_round(run, before, env))
         if round_ == LOOP_PASSES or (sent == _sent(run) and not _carried(run, node).learns(before, env)):
             break
+    # Who reads the loop's variable behind the loop counts on a round.
+    replace_env(env, _without_old_tests(before, {**env, **_bound_by_rounds(node.target, ends)}))
     if last is not None:
         replace_env(env, _without_old_tests(before, last))
     run.frame.exits.pop()
