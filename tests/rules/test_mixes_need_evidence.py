@@ -170,6 +170,7 @@ def test_the_programs_of_a_folder_say_whether_anything_is_on_an_accelerator(
 )
 def test_what_programs_make_the_default_device_is_followed(tmp_path: Path, program: str, reported: bool) -> None:
     (tmp_path / ".git").mkdir()
+    (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "examples").mkdir()
     (tmp_path / "examples" / "run.py").write_text(program)
     (tmp_path / "net").mkdir()

@@ -179,8 +179,10 @@ class Interpreter:
             host_program=on_host,
             converts=re.search(r"(?:^|[/\\])(?:convert|export)[^/\\]*\.py$", path) is not None,
         )
-        #: Whether the file only defines what others call.
-        self.offers = offers_functions(module, path)
+        #: Whether the file only defines what others call, in other projects as well.
+        self.offers = offers_functions(module, path) and (
+            project is None or project.surroundings.is_for_others(path)
+        )
         self.functions: list[Function] = []
         self.classes: list[Class] = []
         self.events: dict[tuple[Any, ...], Event] = {}

@@ -329,7 +329,8 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
         else:
             note_parameters(run, node, [perhaps, first])
     called = (dotted(node.func) or "").rpartition(".")[2]
-    if target.kind is Kind.UNKNOWN and (called in run.usage.losses or called in _LOSSES):
+    few = len(arguments.positional) <= _MOST_OF_LOSS  # CTC's have lengths, too, and want all but the first on the CPU
+    if target.kind is Kind.UNKNOWN and few and (called in run.usage.losses or called in _LOSSES):
         # Backward runs on what it makes of a prediction and a target.
         mix(run, node, "loss", [tensor_input(o) for o in arguments.positional[:2]])
     if _is_model(node.func) or any(o.value.kind in _MAY_HOLD_TENSORS for o in arguments.all()):
@@ -362,6 +363,8 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
 
 #: What a loss is called that an evaluation is given.
 _LOSSES = frozenset(["criterion", "loss_fn", "loss_func", "loss_function"])
+
+_MOST_OF_LOSS = 3
 
 #: What an argument is that may be, or hold, what is computed with.
 _MAY_HOLD_TENSORS = frozenset([Kind.TENSOR, Kind.UNKNOWN, Kind.SEQUENCE, Kind.MAPPING, Kind.MODULE, Kind.LOADER])

@@ -142,12 +142,23 @@ def role_of(run: Interpreter, function: Function) -> str:
     )
     if _LOSS_NAME.search(name) or penalises:
         return "loss"
-    if name.startswith("test_") or (owner is not None and owner.is_test):
+    if name.startswith("test_") or (owner is not None and (owner.is_test or _tests_itself(function))):
         return "test"
     lowered = name.lower()
     if lowered.startswith(("eval", "valid", "test", "predict", "infer")):
         return "evaluation"
     return "function"
+
+
+def _tests_itself(function: Function) -> bool:
+    """`def test(self): out = self.forward(torch.rand(1, 3))`: a Module that is tried out, where it was made."""
+    named = function.name == "test" or _CHECK_NAME.search(function.name) is not None
+    return (
+        named
+        and function.owner is not None
+        and function.owner.is_module
+        and all("device" in name for name in function.parameters)
+    )
 
 
 #: What functions are called that look at gradients to see whether code is right.

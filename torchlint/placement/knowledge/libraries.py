@@ -330,6 +330,8 @@ def _numpy(run: Interpreter, rest: str, last: str, node: cst.Call, arguments: Ar
         return NUMBER
     if rest.startswith("random.") and not arguments.all():
         return NUMBER
+    if rest in _ELEMENT_BY_ELEMENT and all(o.value.kind is Kind.NUMBER for o in arguments.positional):
+        return NUMBER
     return _array(rest, arguments, first)
 
 
@@ -344,6 +346,13 @@ def _array(rest: str, arguments: Arguments, first: Value) -> Value:
         doubles = False
     return DOUBLES if doubles else ARRAY
 
+
+#: Functions of NumPy that make a number of numbers (https://numpy.org/doc/stable/reference/ufuncs.html).
+_ELEMENT_BY_ELEMENT = frozenset(
+    "abs absolute add arccos arcsin arctan arctan2 cbrt ceil cos cosh deg2rad degrees divide exp exp2 expm1 floor hypot"
+    " log log10 log1p log2 maximum minimum mod multiply negative power rad2deg radians reciprocal remainder rint round"
+    " sign sin sinh sqrt square subtract tan tanh true_divide trunc clip".split()
+)
 
 #: Functions of NumPy whose arrays are float64 where no `dtype` is given, and those that keep the type of an array.
 _DOUBLES = frozenset(

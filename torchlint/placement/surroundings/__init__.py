@@ -18,7 +18,7 @@ from torchlint.placement.surroundings.programs import (
     train_on_host,
 )
 from torchlint.placement.surroundings.savers import Savers
-from torchlint.placement.surroundings.texts import LARGEST_FILE, Texts, root_of
+from torchlint.placement.surroundings.texts import INSTALLED, LARGEST_FILE, Texts, root_of
 
 #: How many modules a folder may have that are searched for what they say of devices.
 _MOST_BESIDE = 20
@@ -98,6 +98,16 @@ class Surroundings:
             folder = os.path.dirname(folder)
         return False
 
+    def is_for_others(self, path: str) -> bool:
+        """Whether other projects may call what the file at `path` defines: this one is installed, or nothing marks it."""
+        root = self._top(path)
+        if root is None:
+            return True
+        markers = [os.path.join(root, marker) for marker in INSTALLED]
+        for marker in markers:
+            self._note(path, marker)
+        return any(map(os.path.exists, markers))
+
     def moves_attribute(self, name: str, path: str) -> bool:
         """Whether another file of the project moves an attribute of some object by this name."""
         texts = self._texts_around(path)
@@ -163,16 +173,19 @@ class Surroundings:
 
     def _texts_around(self, path: str) -> Texts | None:
         """The files of the project that a file is part of, which all that is said of it rests on; None without one."""
-        folder = os.path.dirname(os.path.abspath(path))
-        if folder not in self._tops:
-            self._tops[folder] = root_of(path)
-        root = self._tops[folder]
+        root = self._top(path)
         if root is None:
             return None
         self._note(path, root)
         if root not in self._texts:
             self._texts[root] = Texts(root)
         return self._texts[root]
+
+    def _top(self, path: str) -> str | None:
+        folder = os.path.dirname(os.path.abspath(path))
+        if folder not in self._tops:
+            self._tops[folder] = root_of(path)
+        return self._tops[folder]
 
     def _texts_of_package(self, path: str) -> Texts | None:
         """The files of the outermost package that a file is part of, for one in no marked project."""

@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Iterator
 
-#: What marks the top of a project, and of one that others install.
+#: What marks the top of a project, and below of one that others install.
 MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
-_INSTALLED = ("pyproject.toml", "setup.py", "setup.cfg")
+INSTALLED = ("pyproject.toml", "setup.py", "setup.cfg")
 _MOST_LEVELS = 10
 #: Bytes of a project that are worth a search, and of a file.
 _MOST_BYTES = 16_000_000
@@ -33,7 +33,7 @@ class Texts:
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self.installed = any(os.path.exists(os.path.join(root, marker)) for marker in _INSTALLED)
+        self.installed = any(os.path.exists(os.path.join(root, marker)) for marker in INSTALLED)
         self.size = 0
         #: The files that make an accelerator the default device, and what they hold.
         self.defaults: dict[str, bytes] = {}
