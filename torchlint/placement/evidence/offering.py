@@ -12,7 +12,8 @@ from torchlint.placement.syntax import dotted
 #: Modules whose users read files, pictures, sound or tables, or are run by people.
 _OF_THE_HOST = frozenset(
     "PIL cv2 skimage imageio matplotlib pandas csv json pickle h5py lmdb soundfile librosa glob argparse tqdm wandb"
-    " sklearn nltk spacy datasets nibabel nilearn SimpleITK pydicom albumentations torchio torch.utils.data torchvision.datasets torchvision.transforms".split()
+    " sklearn nltk spacy datasets nibabel nilearn SimpleITK pydicom albumentations torchio"
+    " torch.utils.data torchvision.datasets torchvision.transforms".split()
 )
 #: Words in the path of files that prepare data, or show how something is done.
 _HOST_PATH = re.compile(

@@ -99,7 +99,7 @@ class Surroundings:
         return False
 
     def is_for_others(self, path: str) -> bool:
-        """Whether other projects may call what the file at `path` defines: this one is installed, or nothing marks it."""
+        """Whether other projects may call what the file at `path` defines: its own is installed, or unmarked."""
         root = self._top(path)
         if root is None:
             return True
