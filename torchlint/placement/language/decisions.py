@@ -32,7 +32,7 @@ def note_decision(run: Interpreter, clause: cst.If, env: Env) -> None:
     """Tell of the waits in the test of an `if` whether the answer is needed at once.
 
     A watch for numbers that went wrong may look now and then, whatever it does when it finds them, unless it leaves out
-    the backward of this very step.
+    the backward or the update of this very step.
     """
     watches = asks_for_wrong(clause.test)
     if Sync not in run.kinds or (watches and not _leaves_out_backward(run, clause)):
@@ -57,13 +57,24 @@ def note_decision(run: Interpreter, clause: cst.If, env: Env) -> None:
 
 
 def _leaves_out_backward(run: Interpreter, clause: cst.If) -> bool:
-    """Whether a branch goes on with the next round, before the backward of this one."""
+    """Whether the backward or the update is in a branch, or one begins the next round before this backward."""
+    blocks = (clause.body, clause.orelse) if clause.orelse is not None else (clause.body,)
+    if any(_called_method(n) in _TRAINS for block in blocks for n in descendants(block)):
+        return True
     loop = run.scene.step_loop
     if loop is None or type(next(reversed(list(_statements(clause.body.body))), None)) is not cst.Continue:
         return False
     nodes = iter(descendants(loop))
     reached = any(node is clause for node in nodes)
     return reached and any(type(n) is cst.Attribute and n.attr.value == "backward" for n in nodes)
+
+
+#: What a step that went wrong is better left without.
+_TRAINS = frozenset(["backward", "step"])
+
+
+def _called_method(node: cst.CSTNode) -> str:
+    return node.func.attr.value if type(node) is cst.Call and type(node.func) is cst.Attribute else ""
 
 
 def _acts(run: Interpreter, body: Sequence[cst.CSTNode], env: Env) -> bool:
