@@ -68,6 +68,14 @@ def _is_annotated_number(run: Interpreter, name: str) -> bool:
     return any(p.name.value == name and p.annotation is not None for p in named)
 
 
+def _is_first_of_constructor(run: Interpreter, name: str) -> bool:
+    """Whether a constructor gives its object an attribute that it had not: tests of it mean the same in all methods."""
+    function = run.frame.function
+    if function is None or function.name != "__init__" or name in run.frame.versions:
+        return False
+    return name.startswith(f"{run.frame.self_name}.") and name.count(".") == 1
+
+
 def _bind_attribute(
     run: Interpreter,
     target: cst.Attribute,
@@ -83,7 +91,8 @@ def _bind_attribute(
         value = run.with_evidence(name, value, env)
         forget_below(name, env)
         env[name] = value
-        run.frame.versions[name] += 1
+        first = _is_first_of_constructor(run, name)
+        run.frame.versions[name] += 0 if first else 1
         if value.places:
             run.bound[target] = value
     if target.attr.value == "data":

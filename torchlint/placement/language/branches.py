@@ -45,7 +45,7 @@ def _versioned(run: Interpreter, text: str) -> str:
     def versioned(match: re.Match[str]) -> str:
         word = match[0]
         while word:
-            if word in versions:
+            if versions.get(word):
                 return f"{match[0]}'{versions[word]}"
             word = word.rpartition(".")[0]
         return match[0]
