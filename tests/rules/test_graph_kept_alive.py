@@ -341,3 +341,32 @@ def test_a_loss_kept_now_and_then_is_possible_alone() -> None:
     body = "if step % 10 == 0:\n    losses.append(loss)"
     assert texts(step(body, before="losses = []"), "DEV304") == []
     assert texts(step("losses.append(loss)", before="losses = []"), "DEV304") == ["losses.append(loss)"]
+
+
+def test_state_that_another_method_begins_anew_is_possible_only() -> None:
+    code = IMPORTS + STATE.format("self.mean += x.mean(0)")
+    anew = "    def begin(self):\n        self.mean = torch.zeros(3)\n"
+    assert texts(code, CODE) == ["self.mean += x.mean(0)"]
+    assert texts(code + anew, CODE) == []
+
+
+PERPLEXITY = """
+        import torch
+        def evaluate(model, batches):
+            model = model.eval()
+            losses = []
+            for batch in batches:
+                {}
+                loss = torch.nn.CrossEntropyLoss()(logits[:, :-1], batch[:, 1:])
+                losses.append(loss){}
+            return torch.stack(losses).sum()
+"""
+
+
+def test_losses_of_what_was_computed_without_gradients_have_no_graph() -> None:
+    without = "with torch.no_grad():\n                    logits = model(batch).logits"
+    expect(PERPLEXITY.format(without, ""), CODE)
+
+
+def test_losses_of_an_evaluation_with_gradients_keep_theirs() -> None:
+    expect(PERPLEXITY.format("logits = model(batch).logits", "  # <-"), CODE)

@@ -101,6 +101,7 @@ def keep(
     trains = scene.stepwise and not scene.evaluating
     # To evaluate with gradients is to keep every batch's graph, whole, until the sum goes.
     evaluates = scene.evaluating and bool(scene.loops) and {"loss", "grad"} <= value.facts
+    evaluates = evaluates and not _has_part_without(loop)
     if not (trains or evaluates) or scene.is_test or not _outlives(run, into, loop):
         return
     whole: cst.CSTNode = function.node if function is not None else run.module
@@ -193,7 +194,18 @@ def keep_state(
     names = [n for n in _carriers(kept) if not n.startswith(own) and not _is_without_graph(code, n)]
     carriers = [env.get(name, UNKNOWN) for name in names]
     if value.kind is Kind.TENSOR and "cut" not in value.facts and any(map(_may_hold_a_graph, carriers)):
-        run.emit(Accumulate(node, scene, value, "state", into, kept))
+        run.emit(Accumulate(node, scene, value, "state", into, kept, _is_set_elsewhere(function, into[len(own) :])))
+
+
+def _has_part_without(loop: cst.CSTNode | None) -> bool:
+    """Whether a loop computes under no_grad: what stands beside that hangs on no graph of the model."""
+    items = (n for n in descendants(loop) if type(n) is cst.WithItem) if loop is not None else ()
+    return any(words(item.item).partition("(")[0].endswith(("no_grad", "inference_mode")) for item in items)
+
+
+def _is_set_elsewhere(function: Function, name: str) -> bool:
+    """Whether another method than the constructor gives the attribute a value, so that it begins anew at times."""
+    return function.owner is not None and bool(function.owner.writers_of(name) - {"__init__", function.name})
 
 
 def _is_without_graph(code: cst.CSTNode, name: str) -> bool:
