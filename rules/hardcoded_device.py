@@ -25,11 +25,10 @@ class HardcodedDevice(DeviceNames):
         a device is asked for, which both lose the index; `x.get_device()`, which is -1 on the CPU; a default
         `device="cuda"` of a function that is given a tensor to compute with; `x.cuda()` in a method of a Module
         wherever CUDA is available; models that a hub's library is told to load to CUDA. All of a file are one
-        finding. Silent: tests, files that need CUDA as a whole
-        (they import Triton or belong to a package of CUDA kernels, raise without CUDA, or run on NCCL), and
-        functions and files that say so in their name. Possible only where neither the code nor its project shows that
-        it is meant to run elsewhere, and where the project builds CUDA kernels. A generator and an autocast take a
-        type.
+        finding. Silent: tests, files that need CUDA as a whole (they import Triton or belong to a package of CUDA
+        kernels, raise without CUDA, or run on NCCL), and functions and files that say so in their name. Possible
+        only where neither the code nor its project shows that it is meant to run elsewhere, and where the project
+        builds CUDA kernels. A generator and an autocast take a type.
 
     Why it matters
         The code fails on every machine without that vendor's device, and moves what it is given to the first
@@ -76,6 +75,11 @@ class HardcodedDevice(DeviceNames):
         ]
     )
 
+    def __init__(self, context: RuleContext) -> None:
+        super().__init__(context)
+        #: Where a test of one tensor moves what is with it and what is not: all of that is together afterwards.
+        self._together: set[_Branch] = set()
+
     def finish(self) -> Iterator[Report]:
         found = list(self.unexcused())
         self._together = _moved_together(found)
@@ -92,11 +96,6 @@ class HardcodedDevice(DeviceNames):
                 fix=self._fix(named),
                 cause=self.context.module,
             )
-
-    def __init__(self, context: RuleContext) -> None:
-        super().__init__(context)
-        #: Where a test of one tensor moves what is with it and what is not: all of that is together afterwards.
-        self._together: set[_Branch] = set()
 
     def on_backward(self, backward: Backward) -> None:
         self._is_program, self._only_reads_itself = True, False
@@ -178,7 +177,8 @@ def _moved_together(found: list[DeviceName]) -> set[_Branch]:
     """The branches that move a tensor which is with the one that is asked, and one that is not."""
     with_it: dict[_Branch, set[bool]] = {}
     for named in found:
-        if named.what == "beside" and named.receiver is not None and "is_cuda" in str(named.scene.conditions):
+        asks = any(".is_cuda" in text for text, _ in named.scene.conditions)
+        if named.what == "beside" and named.receiver is not None and asks:
             asked = Place(Where.OF_CALLER, named.at_hand.removesuffix(".device"))
             known = any(alternative.place == asked for alternative in named.receiver.places)
             with_it.setdefault(_branch_of(named), set()).add(known)

@@ -9,7 +9,14 @@ import libcst as cst
 
 from torchlint.placement.events import DeviceName, DeviceText, Operand
 from torchlint.placement.knowledge import torch_api
-from torchlint.placement.syntax import descendants, dotted, integer, string, words
+from torchlint.placement.syntax import (
+    descendants,
+    dotted,
+    integer,
+    parameters,
+    string,
+    words,
+)
 from torchlint.placement.values import (
     HOST,
     VENDORS,
@@ -398,8 +405,7 @@ def settle_defaults(run: Interpreter, function: Function) -> None:
 
     `def one_hot(x, device="cuda"): torch.full(…, device=device).scatter_(1, x)` wants the device of `x`.
     """
-    given = function.node.params
-    for parameter in (*given.posonly_params, *given.params, *given.kwonly_params):
+    for parameter in parameters(function.node):
         if parameter.default is None:
             continue
         for node in descendants(parameter.default):

@@ -18,6 +18,7 @@ from torchlint.placement.language import (  # noqa: F401
     arithmetic,
     displays,
     expressions,
+    iteration,
     statements,
     subscripts,
 )

@@ -142,6 +142,28 @@ def integer(node: cst.CSTNode) -> int | None:
     return None
 
 
+def literal(node: cst.CSTNode) -> str:
+    """A text, a number, a truth or `None` as it is written, texts in single quotes; empty for anything else."""
+    if isinstance(node, cst.SimpleString | cst.Integer | cst.Float):
+        return node.value.replace('"', "'")
+    return node.value if type(node) is cst.Name and node.value in ("None", "True", "False") else ""
+
+
+def parameters(function: cst.FunctionDef | cst.Lambda) -> tuple[cst.Param, ...]:
+    """The named parameters of a function in order."""
+    given = function.params
+    return (*given.posonly_params, *given.params, *given.kwonly_params)
+
+
+def conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The parts of a test that all hold where it does."""
+    if type(test) is cst.BooleanOperation and type(test.operator) is cst.And:
+        yield from conjuncts(test.left)
+        yield from conjuncts(test.right)
+    else:
+        yield test
+
+
 def condition(test: cst.BaseExpression) -> tuple[str, bool] | None:
     """A test as (text, truth), None where its text would not say the same twice."""
     truth = True

@@ -329,7 +329,7 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
         else:
             note_parameters(run, node, [perhaps, first])
     called = (dotted(node.func) or "").rpartition(".")[2]
-    few = len(arguments.positional) <= _MOST_OF_LOSS  # CTC's have lengths, too, and want all but the first on the CPU
+    few = len(arguments.positional) <= _MOST_OF_LOSS  # CTC has lengths, too, and may want all but the first on the CPU
     if target.kind is Kind.UNKNOWN and few and (called in run.usage.losses or called in _LOSSES):
         # Backward runs on what it makes of a prediction and a target.
         mix(run, node, "loss", [tensor_input(o) for o in arguments.positional[:2]])
@@ -364,6 +364,7 @@ def unknown_call(run: Interpreter, target: Value, node: cst.Call, arguments: Arg
 #: What a loss is called that an evaluation is given.
 _LOSSES = frozenset(["criterion", "loss_fn", "loss_func", "loss_function"])
 
+#: How many tensors a loss takes that are in one place: a prediction, a target, a weight.
 _MOST_OF_LOSS = 3
 
 #: What an argument is that may be, or hold, what is computed with.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
 import libcst as cst
@@ -40,7 +39,10 @@ from torchlint.placement.interpreter import MOST_NESTED_SUMMARIES, Env, Frame, I
 from torchlint.placement.knowledge import torch_api
 from torchlint.placement.project import MOST_NESTED_MODULES
 from torchlint.placement.scene import Scene
-from torchlint.placement.syntax import words
+from torchlint.placement.syntax import (
+    parameters,
+    words,
+)
 from torchlint.placement.values import (
     NO_FACTS,
     NONE,
@@ -88,18 +90,13 @@ def define(run: Interpreter, node: cst.FunctionDef, env: Env, owner: Class | Non
             )
             note_cuda_autocast(run, decorator.decorator, bare)
     function.decorators = tuple(names)
-    for parameter in all_parameters(node):
+    for parameter in parameters(node):
         if parameter.default is not None:
             function.defaults[parameter.name.value] = run.evaluate(parameter.default, env)
             mark_default(run, parameter)
             name_tensor_type(run, parameter.default, function.defaults[parameter.name.value])
     run.functions.append(function)
     return Value(Kind.FUNCTION, ref=function)
-
-
-def all_parameters(node: cst.FunctionDef) -> Iterable[cst.Param]:
-    """The named parameters of a function in order."""
-    return (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
 
 
 #: Names of classes that prepare data, where they are no Modules.
@@ -161,7 +158,7 @@ def _tests_itself(function: Function) -> bool:
     )
 
 
-#: What functions are called that look at gradients to see whether code is right.
+#: What functions are called that see whether code is right: its gradients, its shapes.
 _CHECK_NAME = re.compile(r"^_*(?:check|verify|sanity|debug|self_?test)(?:_|$)")
 
 
@@ -346,7 +343,7 @@ def _is_device_aware(run: Interpreter, function: Function) -> bool:
 
 def _places(run: Interpreter, function: Function) -> bool:
     """Whether a function itself reads or chooses devices."""
-    if any("device" in p.name.value.lower() for p in all_parameters(function.node)):
+    if any("device" in p.name.value.lower() for p in parameters(function.node)):
         return True
     usage = run.usage.of(function.node)
     return usage.moves or usage.chooses or any(used & _PLACING for used in usage.attributes.values())
@@ -394,7 +391,7 @@ def _parameters(run: Interpreter, function: Function) -> Env:
     env: Env = {}
     node = function.node
     owner = function.owner
-    for position, parameter in enumerate(all_parameters(node)):
+    for position, parameter in enumerate(parameters(node)):
         name = parameter.name.value
         if position == 0 and owner is not None and not function.is_static:
             run.frame.self_name = name
@@ -567,4 +564,4 @@ def _perhaps_none(run: Interpreter, value: Value) -> Value:
 
 
 def _names(function: Function) -> list[str]:
-    return [p.name.value for p in all_parameters(function.node)]
+    return [p.name.value for p in parameters(function.node)]

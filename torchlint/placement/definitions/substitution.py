@@ -133,7 +133,7 @@ def _placed(
         local = where is Where.NAMED and name.endswith(".device") and not name.startswith("self.")
         return ((), nothing) if local else ((alternative,), nothing)
     if argument.kind is Kind.NONE:
-        if argument is _REPLACED:
+        if "replaced" in argument.facts:
             return (alternative,), nothing  # it is a device that the function chooses itself
         # device=None: wherever new tensors are by default; `to(None)` moves nothing.
         moved = isinstance(alternative.origin, cst.Call) and words(alternative.origin.func).endswith((".to", ".cuda"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.placement.syntax import argument, descendants, dotted, string, words
+from torchlint.placement.syntax import argument, descendants, dotted, literal, string
 
 if TYPE_CHECKING:
     from torchlint.placement.interpreter import Interpreter
@@ -72,17 +72,14 @@ def _add(found: dict[str, Option], call: cst.Call) -> None:
     if attribute in found:
         found[attribute] = Option("", call)
     elif text is None or (kind is not None and dotted(kind) != "str"):
-        found[attribute] = Option(
-            "", call, _literal(call, default)
-        )  # a number, or what its type makes of the text
+        found[attribute] = Option("", call, _default(call, default))  # a number, or what its type makes of the text
     else:
         found[attribute] = Option(text, default or call, repr(text))
 
 
-def _literal(call: cst.Call, default: cst.BaseExpression | None) -> str:
+def _default(call: cst.Call, default: cst.BaseExpression | None) -> str:
     """The default of an option that is no text, as it is written."""
     action = argument(call, "action")
     if default is None:
         return "False" if action is not None and string(action) == "store_true" else ""
-    text = words(default)
-    return text if isinstance(default, cst.BaseNumber) or text in ("True", "False", "None") else ""
+    return "" if string(default) is not None else literal(default)

@@ -19,9 +19,9 @@ class Usage:
     through: names that go through what another name holds, and displays: through the names in a tuple or list that
     stands there; entries: names that go through the values of a mapping. spread: what mappings are passed to as
     `**name`, and sequences as `*name`, with a star before what is called. siblings: names unpacked from one
-    parameter, by each of them. computed: names with operators beside them. augmented: how often
-    a name is bound by one. picked: the indices by which what a name
-    holds was taken from a table. results: the functions whose results names hold. parameters: those of the function.
+    parameter, by each of them. computed: names with operators beside them. augmented: how often a name is bound by
+    one. picked: the indices by which what a name holds was taken from a table. results: the functions whose results
+    names hold. parameters: those of the function.
     backward: a backward stands here outside every loop. trains: one stands here at all. moves: a `to` names a device.
     chooses: a call is told a device that may be any.
     self_assigned: attributes of

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.placement.syntax import assigned_names, children, descendants, dotted, words
+from torchlint.placement.syntax import (
+    assigned_names,
+    children,
+    conjuncts,
+    descendants,
+    dotted,
+    words,
+)
 
 if TYPE_CHECKING:
     from torchlint.placement.events import Sync
@@ -101,18 +108,9 @@ def is_chosen(
     nodes = {id(w.node) for w in waits}
     return any(
         (t.other is None or all(id(n) not in nodes for n in descendants(t.other)))
-        and any(words(asked) not in holding and _is_setting(asked, bound) for asked in operands(t.asked))
+        and any(words(asked) not in holding and _is_setting(asked, bound) for asked in conjuncts(t.asked))
         for t in tests
     )
-
-
-def operands(asked: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """What has to hold together for a test to."""
-    if isinstance(asked, cst.BooleanOperation) and isinstance(asked.operator, cst.And):
-        yield from operands(asked.left)
-        yield from operands(asked.right)
-    else:
-        yield asked
 
 
 def is_of_machine(text: str) -> bool:

@@ -18,12 +18,20 @@ from torchlint.placement.evidence.standing import (
     is_chosen,
     is_of_machine,
     is_unconditional,
-    operands,
     tests_before,
     tests_in_step,
 )
 from torchlint.placement.scene import SELDOM, Scene
-from torchlint.placement.syntax import assigned_names, condition, descendants, dotted, words
+from torchlint.placement.syntax import (
+    assigned_names,
+    condition,
+    conjuncts,
+    descendants,
+    dotted,
+    literal,
+    parameters,
+    words,
+)
 from torchlint.placement.values import Kind, Where
 
 if TYPE_CHECKING:
@@ -226,7 +234,7 @@ def _compares(left: str, operator: str, right: str) -> bool | None:
 
 def _is_switched_off(run: Interpreter, scene: Scene, tests: Sequence[Test]) -> bool:
     """Whether what the step asks does not hold by what programs, classes and functions around set where nobody says."""
-    asked = {key[0] for t in tests for o in operands(t.asked) if (key := condition(o)) is not None}
+    asked = {key[0] for t in tests for o in conjuncts(t.asked) if (key := condition(o)) is not None}
     asked = {text for text in asked if not is_of_machine(text)}
     for text, truth in scene.conditions:
         name = match[1] if text in asked and (match := _ASKED.match(text)) is not None else ""
@@ -258,7 +266,7 @@ def _of_class(scene: Scene, name: str) -> str:
                 and small.value is not None
                 and dotted(small.target) == attribute
             ):
-                return _literal(small.value)
+                return literal(small.value)
     return ""
 
 
@@ -314,17 +322,10 @@ def _defaults(scene: Scene) -> Iterator[tuple[str, str]]:
 
 
 def _literals(function: cst.FunctionDef) -> Iterator[tuple[str, str]]:
-    for param in (*function.params.params, *function.params.kwonly_params):
-        default = "" if param.default is None else _literal(param.default)
+    for param in parameters(function):
+        default = "" if param.default is None else literal(param.default)
         if default:
             yield param.name.value, default
-
-
-def _literal(node: cst.BaseExpression) -> str:
-    """A text, a number, a truth or `None` as it is written; empty for anything else."""
-    if isinstance(node, (cst.SimpleString, cst.Integer, cst.Float)):
-        return node.value.replace('"', "'")
-    return node.value if isinstance(node, cst.Name) and node.value in ("None", "True", "False") else ""
 
 
 def _is_from_host(wait: Sync, functions: Mapping[int, Function]) -> bool:

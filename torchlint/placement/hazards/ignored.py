@@ -9,7 +9,15 @@ import libcst as cst
 from torchlint.placement.devices import is_vendor
 from torchlint.placement.events import Create, IgnoredDevice, Move
 from torchlint.placement.knowledge import torch_api
-from torchlint.placement.syntax import condition, descendants, dotted, statements, string, words
+from torchlint.placement.syntax import (
+    condition,
+    descendants,
+    dotted,
+    parameters,
+    statements,
+    string,
+    words,
+)
 from torchlint.placement.values import Kind, Where
 
 if TYPE_CHECKING:
@@ -22,13 +30,9 @@ _NAMES = ("device", "dev")
 def note_ignored_device(run: Interpreter, function: Function) -> None:
     """Emit an `IgnoredDevice` for the places of a function that its unread `device` should have decided."""
     usage = run.usage.of(function.node)
-    parameters = (
-        *function.node.params.posonly_params,
-        *function.node.params.params,
-        *function.node.params.kwonly_params,
-    )
-    _note_decided_first(run, function, parameters)
-    parameter = next((p for p in parameters if p.name.value in _NAMES), None)
+    declared = parameters(function.node)
+    _note_decided_first(run, function, declared)
+    parameter = next((p for p in declared if p.name.value in _NAMES), None)
     if parameter is None or {"locals", "vars"} & usage.called:
         return
     name = parameter.name.value

@@ -9,7 +9,11 @@ import libcst as cst
 
 from torchlint.placement.definitions.records import Function
 from torchlint.placement.events import Event, Late, Move
-from torchlint.placement.syntax import descendants, dotted
+from torchlint.placement.syntax import (
+    descendants,
+    dotted,
+    parameters,
+)
 from torchlint.placement.values import Certainty, Kind, Value
 
 if TYPE_CHECKING:
@@ -66,8 +70,7 @@ def _getting(
         if not isinstance(function, Function) or function.run is not run:
             yield None
             continue
-        declared = function.node.params
-        names = [p.name.value for p in (*declared.posonly_params, *declared.params, *declared.kwonly_params)]
+        names = [p.name.value for p in parameters(function.node)]
         parameter = given if isinstance(given, str) else next(iter(names[given:]), "")
         if parameter not in names:
             yield None

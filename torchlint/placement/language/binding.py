@@ -11,7 +11,10 @@ from torchlint.placement.interpreter import (
     forget_below,
     key_of,
 )
-from torchlint.placement.syntax import dotted
+from torchlint.placement.syntax import (
+    dotted,
+    parameters,
+)
 from torchlint.placement.values import (
     NUMBER,
     Certainty,
@@ -63,9 +66,7 @@ def _is_annotated_number(run: Interpreter, name: str) -> bool:
     function, given = run.frame.function, run.frame.parameters.get(name)
     if function is None or given is None or given.kind is not Kind.NUMBER:
         return False
-    params = function.node.params
-    named = (*params.posonly_params, *params.params, *params.kwonly_params)
-    return any(p.name.value == name and p.annotation is not None for p in named)
+    return any(p.name.value == name and p.annotation is not None for p in parameters(function.node))
 
 
 def _is_first_of_constructor(run: Interpreter, name: str) -> bool:

@@ -9,7 +9,12 @@ from typing import NamedTuple
 import libcst as cst
 
 from torchlint.placement.interpreter import Env, Interpreter, join_env
-from torchlint.placement.syntax import condition, descendants, words
+from torchlint.placement.syntax import (
+    condition,
+    conjuncts,
+    descendants,
+    words,
+)
 from torchlint.placement.values import Kind, Value, guarded
 
 Condition = tuple[str, bool]
@@ -60,17 +65,13 @@ def choice_of(run: Interpreter, test: cst.BaseExpression, tests: frozenset[str])
     return _versioned(run, words(test)), True
 
 
-def conjuncts(run: Interpreter, test: cst.BaseExpression) -> Iterator[Condition]:
+def conditions_of(run: Interpreter, test: cst.BaseExpression) -> Iterator[Condition]:
     """The tests that all hold where `test`, a chain of `and`, does; none where it is no chain."""
-    if type(test) is not cst.BooleanOperation or type(test.operator) is not cst.And:
-        return
-    for part in (test.left, test.right):
-        if type(part) is cst.BooleanOperation and type(part.operator) is cst.And:
-            yield from conjuncts(run, part)
-        else:
-            key = condition_of(run, part)
-            if key is not None:
-                yield key
+    parts = list(conjuncts(test))
+    for part in parts if len(parts) > 1 else ():
+        key = condition_of(run, part)
+        if key is not None:
+            yield key
 
 
 def opposite(key: Condition | None) -> Condition | None:

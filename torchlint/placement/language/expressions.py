@@ -26,7 +26,12 @@ from torchlint.placement.language.conditions import narrow, truth_test
 from torchlint.placement.language.displays import DEVICE_FAMILIES
 from torchlint.placement.language.guards import tests_of
 from torchlint.placement.language.subscripts import handed_on, is_symbolic
-from torchlint.placement.syntax import dotted, string, words
+from torchlint.placement.syntax import (
+    dotted,
+    parameters,
+    string,
+    words,
+)
 from torchlint.placement.torch_functions.distributions import distribution_attribute
 from torchlint.placement.values import (
     ARRAY,
@@ -301,7 +306,7 @@ def starred(run: Interpreter, node: cst.StarredElement, env: Env) -> Value:
 @expression(cst.Lambda)
 def lambda_(run: Interpreter, node: cst.Lambda, env: Env) -> Value:
     inner = dict(env)
-    for parameter in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params):
+    for parameter in parameters(node):
         inner[parameter.name.value] = UNKNOWN
     scene = run.scene
     # It runs later, perhaps never in this loop.

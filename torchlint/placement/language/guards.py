@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from torchlint.placement.syntax import assigned_names, descendants, dotted, integer, string, words
+from torchlint.placement.syntax import assigned_names, conjuncts, descendants, dotted, integer, string, words
 from torchlint.placement.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def _calls(node: cst.CSTNode, names: frozenset[str]) -> bool:
 def _resets(clause: cst.If, body: Sequence[cst.CSTNode]) -> bool:
     """`if count >= 100: …; count = 0`, `if now > due: …; due = now + 60`, `if every and step - last >= every: …`."""
     compared = set()
-    for test in _conjuncts(clause.test):
+    for test in conjuncts(clause.test):
         if type(test) is cst.Comparison and _orders(type(test.comparisons[0].operator)):
             compared |= {name for name in map(dotted, descendants(test)) if name is not None}
     if not compared:
@@ -274,7 +274,7 @@ def _resets(clause: cst.If, body: Sequence[cst.CSTNode]) -> bool:
 
 def _clears_what_it_asks(clause: cst.If, body: Sequence[cst.CSTNode]) -> bool:
     """`if self.wants_statistics: self.wants_statistics = False; …`: not again before something asks for it anew."""
-    asked = {dotted(test) for test in _conjuncts(clause.test)} - {None}
+    asked = {dotted(test) for test in conjuncts(clause.test)} - {None}
     return bool(asked) and any(
         isinstance(small, cst.Assign)
         and dotted(small.value) in ("False", "None")
@@ -283,15 +283,6 @@ def _clears_what_it_asks(clause: cst.If, body: Sequence[cst.CSTNode]) -> bool:
         if isinstance(line, cst.SimpleStatementLine)
         for small in line.body
     )
-
-
-def _conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """The parts of a test that all hold where it does."""
-    if type(test) is cst.BooleanOperation and type(test.operator) is cst.And:
-        yield from _conjuncts(test.left)
-        yield from _conjuncts(test.right)
-    else:
-        yield test
 
 
 def tests_of(node: cst.BaseExpression, value: Value) -> frozenset[str]:

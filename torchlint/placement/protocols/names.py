@@ -10,7 +10,12 @@ from typing import Any
 import libcst as cst
 
 from torchlint.placement.definitions.records import Function
-from torchlint.placement.syntax import assigned_names, dotted, semantic_fields
+from torchlint.placement.syntax import (
+    assigned_names,
+    dotted,
+    parameters,
+    semantic_fields,
+)
 
 _CALM = frozenset([cst.Comparison, cst.BooleanOperation, cst.UnaryOperation, cst.Name, cst.Attribute])
 
@@ -39,7 +44,7 @@ class Scope:
         self._defined = defined
         self._code_for = code_for
         self._bound: dict[str, str] = {}
-        first = next(iter(_parameters(function)), None) if receiver and function is not None else None
+        first = next(iter(parameters(function)), None) if receiver and function is not None else None
         self.self_name = first.name.value if first is not None else ""
         if caller is not None and self.self_name:
             self._bound[self.self_name] = receiver
@@ -53,7 +58,7 @@ class Scope:
         """Let the parameters stand for what the call passes, or for their literal defaults."""
         caller = self.caller
         assert caller is not None
-        names = [p.name.value for p in _parameters(function.node) if p.name.value != self.self_name]
+        names = [p.name.value for p in parameters(function.node) if p.name.value != self.self_name]
         position = 0
         passed: set[str] = set()
         for arg in call.args:
@@ -68,7 +73,7 @@ class Scope:
                 continue
             passed.add(name)
             self._bound[name] = caller.text(arg.value)
-        for parameter in _parameters(function.node):
+        for parameter in parameters(function.node):
             name, default = parameter.name.value, parameter.default
             if name not in passed and type(default) in (cst.Name, cst.Integer) and default is not None:
                 self._bound[name] = self._code_for(default)
@@ -153,13 +158,9 @@ _WRITERS: dict[type[cst.CSTNode], Callable[[Scope, Any], str]] = {
 }
 
 
-def _parameters(function: cst.FunctionDef) -> Iterator[cst.Param]:
-    yield from (*function.params.posonly_params, *function.params.params, *function.params.kwonly_params)
-
-
 def locals_of(function: cst.FunctionDef) -> frozenset[str]:
     """The names that a function binds, its parameters among them."""
-    names = {p.name.value for p in _parameters(function)}
+    names = {p.name.value for p in parameters(function)}
     names.update(n for n in bound_names(function.body) if "." not in n)
     return frozenset(names)
 
@@ -262,7 +263,7 @@ def definitions(
 ) -> dict[str, cst.BaseExpression]:
     """What each name is bound to that is bound once in this code, and by a plain assignment."""
     counts: Counter[str] = (
-        Counter() if function is None else Counter(p.name.value for p in _parameters(function))
+        Counter() if function is None else Counter(p.name.value for p in parameters(function))
     )
     found: dict[str, cst.BaseExpression] = {}
     for statement in body:

@@ -18,7 +18,7 @@ from torchlint.placement.surroundings.programs import (
     train_on_host,
 )
 from torchlint.placement.surroundings.savers import Savers
-from torchlint.placement.surroundings.texts import INSTALLED, LARGEST_FILE, Texts, root_of
+from torchlint.placement.surroundings.texts import INSTALLED, LARGEST_FILE, Texts, is_installed, root_of
 
 #: How many modules a folder may have that are searched for what they say of devices.
 _MOST_BESIDE = 20
@@ -103,10 +103,9 @@ class Surroundings:
         root = self._top(path)
         if root is None:
             return True
-        markers = [os.path.join(root, marker) for marker in INSTALLED]
-        for marker in markers:
-            self._note(path, marker)
-        return any(map(os.path.exists, markers))
+        for marker in INSTALLED:
+            self._note(path, os.path.join(root, marker))
+        return is_installed(root)
 
     def moves_attribute(self, name: str, path: str) -> bool:
         """Whether another file of the project moves an attribute of some object by this name."""

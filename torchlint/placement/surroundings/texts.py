@@ -33,7 +33,7 @@ class Texts:
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self.installed = any(os.path.exists(os.path.join(root, marker)) for marker in INSTALLED)
+        self.installed = is_installed(root)
         self.size = 0
         #: The files that make an accelerator the default device, and what they hold.
         self.defaults: dict[str, bytes] = {}
@@ -95,6 +95,11 @@ def _files_below(root: str) -> Iterator[str]:
 def is_test(file: str, root: str) -> bool:
     """Whether a file of a project is one of its tests, by its path."""
     return _TEST.search(os.path.relpath(file, root).replace("\\", "/")) is not None
+
+
+def is_installed(root: str) -> bool:
+    """Whether others install a project, and call what it offers."""
+    return any(os.path.exists(os.path.join(root, marker)) for marker in INSTALLED)
 
 
 def root_of(path: str) -> str | None:
