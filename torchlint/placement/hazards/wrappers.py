@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,7 +11,7 @@ from torchlint.placement.calls.arguments import Arguments
 from torchlint.placement.definitions.records import Class
 from torchlint.placement.events import Behind, Event, Move, Parallel, Use
 from torchlint.placement.knowledge import torch_api
-from torchlint.placement.syntax import descendants, dotted, integer, mentions, words
+from torchlint.placement.syntax import descendants, dotted, integer, mentions
 from torchlint.placement.values import Alternative, Certainty, Kind, Value
 
 if TYPE_CHECKING:
@@ -70,34 +70,7 @@ def _has_others(run: Interpreter) -> bool:
 
 def _excluded(run: Interpreter) -> bool:
     """Whether a condition around says that nothing was wrapped."""
-    if any((text, not truth) in run.scene.conditions for text, truth in run.wrapped_under):
-        return True
-    # A condition's text ends in how often its name was bound.
-    under = {(text.partition("'")[0], not truth) for text, truth in run.wrapped_under}
-    return bool(under) and not under.isdisjoint(_asserted(run))
-
-
-def _asserted(run: Interpreter) -> set[tuple[str, bool]]:
-    """What the asserts before a statement, in its block, say of conditions: `assert not distributed and one`."""
-    scope = run.frame.function.node if run.frame.function is not None else run.module
-    for block in descendants(scope):
-        if type(block) is cst.IndentedBlock:
-            lines = [line for line in block.body if type(line) is cst.SimpleStatementLine]
-            here = next((i for i, line in enumerate(lines) if run.statement in (line, *line.body)), None)
-            if here is not None:
-                asserts = [small for line in lines[:here] for small in line.body if type(small) is cst.Assert]
-                return {said for small in asserts for said in _said(small.test)}
-    return set()
-
-
-def _said(test: cst.BaseExpression) -> Iterator[tuple[str, bool]]:
-    """What holds where a test does, each part with whether it is true."""
-    if type(test) is cst.BooleanOperation and type(test.operator) is cst.And:
-        yield from (*_said(test.left), *_said(test.right))
-    elif type(test) is cst.UnaryOperation and type(test.operator) is cst.Not:
-        yield words(test.expression), False
-    else:
-        yield words(test), True
+    return any((text, not truth) in run.scene.conditions for text, truth in run.wrapped_under)
 
 
 def note_parallel(run: Interpreter, node: cst.Call, api: str, arguments: Arguments, module: Value) -> None:

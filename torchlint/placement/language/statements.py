@@ -53,7 +53,7 @@ from torchlint.placement.language.branches import (
 from torchlint.placement.language.conditions import narrow, truth_test
 from torchlint.placement.language.decisions import note_decision
 from torchlint.placement.language.guards import branch_tests, ends_update, has_it_already, tests_of
-from torchlint.placement.syntax import descendants, dotted, words
+from torchlint.placement.syntax import conjuncts, descendants, dotted, words
 from torchlint.placement.values import (
     NO_FACTS,
     NONE,
@@ -388,6 +388,12 @@ def assert_(run: Interpreter, node: cst.Assert, env: Env) -> Outcome | None:
     if node.msg is not None:
         with run.under(_WENT_WRONG, None):
             run.evaluate(node.msg, env)
+    for part in conjuncts(node.test):
+        flag = part.expression if type(part) is cst.UnaryOperation else part
+        key = condition_of(run, part) if dotted(flag) is not None else None
+        if key is not None:  # a flag tells which way was taken; any other assert is a check, and tells of no way
+            run.frame.assured.add(key)
+            run.scene = run.scene.given(NO_FACTS, key)
     return Outcome(tests=test.tests, condition=None) if test.tests else None
 
 
