@@ -11,8 +11,7 @@ from torchlint.findings import Confidence, Safety
 from torchlint.placement.definitions.substitution import is_open
 from torchlint.placement.events import Create, Mix, Move
 from torchlint.placement.evidence.sharing import is_shared
-from torchlint.placement.evidence.steps import is_left_out
-from torchlint.placement.syntax import integer
+from torchlint.placement.syntax import dotted, integer, parameters
 from torchlint.placement.values import Alternative, Certainty, Kind, Value, Where
 from torchlint.rule import NodeEdit, NodeFix, Note, RuleContext, confidence_of, weakest
 
@@ -73,7 +72,7 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
         return Confidence.POSSIBLE  # a graph is traced, and its values have no place
     if "assumed" in witness.value.facts or is_open(host):
         return Confidence.POSSIBLE
-    if is_left_out(scene) and not mix.confirmed:
+    if _is_off_by_default(scene) and not mix.confirmed:
         return Confidence.POSSIBLE
     create = origins.created.get(host.origin) if host.origin is not None else None
     in_module = getattr(scene.owner, "is_module", False)
@@ -111,6 +110,18 @@ def confidence_in(mix: Mix, origins: Origins) -> Confidence | None:
         if other.place not in left:
             return Confidence.POSSIBLE  # sent to the CPU on purpose: rather the other one is there, too
     return weakest(sure, _confidence_in_place(other, mix, create))
+
+
+def _is_off_by_default(scene: Scene) -> bool:
+    """Whether code runs only where a caller asks for it, by a parameter that is False otherwise.
+
+    Where a number or None is the default, to pass another one is what the function is for.
+    """
+    function = scene.function
+    if function is None:
+        return False
+    off = {p.name.value for p in parameters(function) if p.default is not None and dotted(p.default) == "False"}
+    return any(truth and text in off for text, truth in scene.conditions)
 
 
 def _is_kept_apart(mix: Mix, origins: Origins) -> bool:
